@@ -1,0 +1,9 @@
+//! Nameplate: a domain of their own for every customer of a SaaS.
+//!
+//! The folders form layers and imports point down only (a test holds the code to this):
+//! `cli` → `sandbox` → `web jobs edge agent` → `app feed` → `store vault dns acme` → `config telemetry env` → `model`.
+//! Start reading at [`model`]: what may happen to a domain is decided there, without I/O, clock or chance.
+#![forbid(unsafe_code)]
+
+pub mod env;
+pub mod model;

@@ -1,0 +1,12 @@
+//! The pure heart: values, states and decisions. No async, no I/O, no clock, no randomness.
+//!
+//! Everything here is a function of its arguments, so a year of life can be played in a second and a failure replayed
+//! from its seed. Time comes in as a [`moment::Moment`], chance as bytes somebody else drew. Nothing in this folder may
+//! import another folder of the crate, nor a crate that touches the outside world.
+
+pub mod evidence;
+pub mod hostname;
+pub mod id;
+pub mod moment;
+pub mod reason;
+pub mod secret;

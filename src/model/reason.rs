@@ -1,0 +1,139 @@
+//! The catalogue of reasons: one stable code for every situation a check can find, with its verdict, who acts, what it says of
+//! the tie, and one plain sentence. Page, API, log, alert and docs all read it; nothing else words a situation.
+
+use serde::{Deserialize, Serialize};
+
+use super::evidence::{Actor, Tie, Verdict};
+
+macro_rules! reasons {
+    ($($(#[$doc:meta])* $name:ident = $code:literal, $verdict:ident, $acts:ident, $tie:ident, $sentence:literal;)*) => {
+        /// A reason code.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(into = "&'static str", try_from = "String")]
+        #[expect(missing_docs, reason = "the sentence of each row is its documentation")]
+        pub enum Reason { $($(#[$doc])* $name,)* }
+
+        impl Reason {
+            /// Every reason, in the order of the catalogue.
+            pub const ALL: &'static [Reason] = &[$(Reason::$name,)*];
+
+            /// The stable code.
+            pub const fn code(self) -> &'static str { match self { $(Reason::$name => $code,)* } }
+
+            /// What it means for the check.
+            pub const fn verdict(self) -> Verdict { match self { $(Reason::$name => Verdict::$verdict,)* } }
+
+            /// Whose move it is.
+            pub const fn acts(self) -> Actor { match self { $(Reason::$name => Actor::$acts,)* } }
+
+            /// What it says of the tie between the name and its holder.
+            pub const fn tie(self) -> Tie { match self { $(Reason::$name => Tie::$tie,)* } }
+
+            /// One plain sentence.
+            pub const fn sentence(self) -> &'static str { match self { $(Reason::$name => $sentence,)* } }
+        }
+    };
+}
+
+reasons! {
+    TxtOk = "txt_ok", Pass, Nobody, Present, "The current ownership value is present at the expected name.";
+    TxtOkNormalised = "txt_ok_normalised", Pass, Nobody, Present, "The current value is present apart from quotes, surrounding spaces or letter case.";
+    TxtMissing = "txt_missing", Wait, Tenant, Gone, "No TXT value with our prefix at the expected name yet.";
+    TxtPropagating = "txt_propagating", Wait, Nobody, Silent, "Some authoritative servers have the current value and some do not yet.";
+    TxtStaleValue = "txt_stale_value", Fail, Tenant, Gone, "Only a value that this request has since replaced is present.";
+    TxtTokenExpired = "txt_token_expired", Fail, Tenant, Silent, "The value matches but its validity window has closed.";
+    TxtValueMismatch = "txt_value_mismatch", Fail, Tenant, Gone, "A value with our prefix is present but was not issued for this request.";
+    TxtValueTruncated = "txt_value_truncated", Fail, Tenant, Gone, "A strict beginning of the current value is present.";
+    TxtZoneAppended = "txt_zone_appended", Fail, Tenant, Gone, "The record sits at the expected name followed by the zone once more.";
+    TxtWrongName = "txt_wrong_name", Fail, Tenant, Gone, "The current value sits at another likely name (hostname or registered domain).";
+    TxtCoveredByWildcardCname = "txt_covered_by_wildcard_cname", Wait, Tenant, Gone, "The expected name has no record of its own yet and a wildcard CNAME into the platform answers for it.";
+    WrongRecordType = "wrong_record_type", Fail, Tenant, Gone, "The expected name carries a record of another type that blocks the right one.";
+    CnameOk = "cname_ok", Pass, Nobody, Present, "The hostname is a CNAME to an accepted target.";
+    CnameOkChain = "cname_ok_chain", Pass, Nobody, Present, "The hostname reaches an accepted target through other aliases.";
+    CnameOkWildcard = "cname_ok_wildcard", Pass, Tenant, Present, "A wildcard CNAME to an accepted target covers the hostname.";
+    CnameMissing = "cname_missing", Wait, Tenant, Gone, "The hostname has neither a CNAME nor an address yet.";
+    LiveHostnameGone = "live_hostname_gone", Fail, Tenant, Gone, "A hostname that was live no longer exists at any of its authoritative servers.";
+    CnamePropagating = "cname_propagating", Wait, Nobody, Silent, "Authoritative servers differ: some new, some old.";
+    CnamePointsElsewhere = "cname_points_elsewhere", Fail, Tenant, Gone, "The alias chain ends at a name that is not ours.";
+    CnameTargetTypo = "cname_target_typo", Fail, Tenant, Gone, "The Damerau-Levenshtein distance between the target and an accepted target is at most 2.";
+    CnameTargetZoneAppended = "cname_target_zone_appended", Fail, Tenant, Gone, "The target is an accepted target followed by the customer's zone.";
+    CnameZoneAppended = "cname_zone_appended", Fail, Tenant, Gone, "The CNAME sits at the hostname followed by the zone once more.";
+    CnameTargetIsUrl = "cname_target_is_url", Fail, Tenant, Gone, "The target contains a scheme or a path.";
+    CnameLoop = "cname_loop", Fail, Tenant, Gone, "The alias chain returns to itself.";
+    CnameChainTooLong = "cname_chain_too_long", Fail, Tenant, Gone, "The alias chain has more aliases than max_cname_chain (10 here).";
+    CnameConflict = "cname_conflict", Fail, Tenant, Gone, "A CNAME and other data are stored at one name.";
+    CnameWrongTenantTarget = "cname_wrong_tenant_target", Fail, Tenant, Gone, "The target is a dedicated target of another account.";
+    WildcardShadowed = "wildcard_shadowed", Fail, Tenant, Gone, "A wildcard exists but another record beneath the hostname stops it from applying.";
+    ProxiedByCdn = "proxied_by_cdn", Fail, Tenant, Silent, "Only addresses of a known proxy are visible.";
+    PlatformTargetBroken = "platform_target_broken", Unknown, Platform, Silent, "The customer's record is right but our own target does not resolve or does not validate.";
+    AddressOk = "address_ok", Pass, Nobody, Present, "All addresses are ours.";
+    AddressMissing = "address_missing", Wait, Tenant, Gone, "The apex has no address yet.";
+    AddressPointsElsewhere = "address_points_elsewhere", Fail, Tenant, Gone, "No address is ours.";
+    AddressMixed = "address_mixed", Fail, Tenant, Gone, "Some addresses of one family are ours and some are not.";
+    AaaaPointsElsewhere = "aaaa_points_elsewhere", Fail, Tenant, Gone, "IPv4 is ours and IPv6 is not.";
+    APointsElsewhere = "a_points_elsewhere", Fail, Tenant, Gone, "IPv6 is ours and IPv4 is not.";
+    AddressNotPublic = "address_not_public", Fail, Tenant, Silent, "An address is private or otherwise unreachable from the internet.";
+    AddressRetired = "address_retired", Fail, Tenant, Gone, "An address is one the platform no longer uses.";
+    CnameAtApex = "cname_at_apex", Fail, Tenant, Gone, "A literal CNAME is stored at a zone apex.";
+    HttpsRrPointsElsewhere = "https_rr_points_elsewhere", Fail, Tenant, Gone, "Addresses are ours but an HTTPS record leads browsers elsewhere.";
+    CaaAbsent = "caa_absent", Pass, Nobody, Silent, "No CAA record set anywhere from the name up to the top-level domain.";
+    CaaPermits = "caa_permits", Pass, Nobody, Silent, "The relevant set has a record that our order satisfies.";
+    CaaNoRestriction = "caa_no_restriction", Pass, Nobody, Silent, "The relevant set has nothing that restricts this kind of order.";
+    CaaExcludesCa = "caa_excludes_ca", Fail, Tenant, Silent, "The relevant set names other CAs only.";
+    CaaTargetExcludesCa = "caa_target_excludes_ca", Fail, Platform, Silent, "The relevant set was reached through our own target and does not let our CA issue.";
+    CaaForbidsAll = "caa_forbids_all", Fail, Tenant, Silent, "The relevant set has only empty issuers.";
+    CaaWildcardExcludesCa = "caa_wildcard_excludes_ca", Fail, Tenant, Silent, "Wildcard order: issuewild names other CAs only.";
+    CaaForbidsWildcard = "caa_forbids_wildcard", Fail, Tenant, Silent, "Wildcard order: issuewild has only empty issuers.";
+    CaaUnknownCritical = "caa_unknown_critical", Fail, Tenant, Silent, "The relevant set has a critical tag that our CA does not know.";
+    CaaMalformed = "caa_malformed", Fail, Tenant, Silent, "A value is outside the grammar (an empty issuer by RFC 8659 §4.2) or outside what our CA reads. Comes before caa_forbids_all when any bearing record is malformed and none permits.";
+    CaaIssuerSpelling = "caa_issuer_spelling", Fail, Tenant, Silent, "The CA name differs from the CA's own spelling in letter case.";
+    CaaMethodNotAllowed = "caa_method_not_allowed", Fail, Tenant, Silent, "validationmethods leaves out the method of this order.";
+    CaaAccountMismatch = "caa_account_mismatch", Fail, Tenant, Silent, "accounturi names another ACME account.";
+    CaaParamUnsatisfiable = "caa_param_unsatisfiable", Fail, Tenant, Silent, "A parameter that may appear once appears twice in one record.";
+    CaaTypeUnsupported = "caa_type_unsupported", Fail, DnsProvider, Silent, "The authoritative servers reject the CAA type.";
+    CaaLookupFailed = "caa_lookup_failed", Unknown, DnsProvider, Silent, "An error hides whether a nearer CAA set exists.";
+    CaaTargetLookupFailed = "caa_target_lookup_failed", Unknown, Platform, Silent, "An error at our own target hides whether a CAA set exists there.";
+    CaaAnswerTruncated = "caa_answer_truncated", Unknown, DnsProvider, Silent, "The CAA answer arrives incomplete.";
+    CaaVantageDisagree = "caa_vantage_disagree", Wait, Nobody, Silent, "Vantage points reach different CAA decisions.";
+    CaaObservationStale = "caa_observation_stale", Unknown, Platform, Silent, "The last CAA observation is too old to order on.";
+    DnsLookupFailed = "dns_lookup_failed", Unknown, DnsProvider, Silent, "A lookup ended in an error or without an answer.";
+    ResolverUnavailable = "resolver_unavailable", Unknown, Platform, Silent, "Our own resolvers fail for control names too.";
+    ZoneLame = "zone_lame", Fail, Tenant, Silent, "All delegated servers refuse or do not know the zone.";
+    DomainNotRegistered = "domain_not_registered", Fail, Tenant, Gone, "The parent zone says that the registered domain does not exist.";
+    RecordsAtWrongProvider = "records_at_wrong_provider", Fail, Tenant, Gone, "The record exists only at servers that the name is not delegated to.";
+    DnssecBogus = "dnssec_bogus", Fail, Tenant, Silent, "Answers fail DNSSEC validation.";
+    OkOneServerDown = "ok_one_server_down", Pass, DnsProvider, Present, "The record is right; at least one authoritative server is silent.";
+    NameserverNotPublic = "nameserver_not_public", Fail, Tenant, Gone, "The zone is delegated to a name server with a private address.";
+    DelegationOk = "delegation_ok", Pass, Nobody, Silent, "The challenge name is a CNAME to this tenant's validation name.";
+    DelegationOkNs = "delegation_ok_ns", Pass, Nobody, Silent, "The challenge name is delegated to the platform's name servers.";
+    DelegationMissing = "delegation_missing", Wait, Tenant, Silent, "No record at the challenge name yet.";
+    DelegationPointsElsewhere = "delegation_points_elsewhere", Fail, Tenant, Silent, "The challenge name leads to a name that is not ours.";
+    DelegationWrongTenant = "delegation_wrong_tenant", Fail, Tenant, Silent, "The challenge name leads to the validation name of another account.";
+    DelegationBlockedByTxt = "delegation_blocked_by_txt", Fail, Tenant, Silent, "A TXT record occupies the challenge name.";
+    DelegationZoneAppended = "delegation_zone_appended", Fail, Tenant, Silent, "The CNAME sits at the challenge name followed by the zone once more.";
+    DelegationWrongName = "delegation_wrong_name", Fail, Tenant, Silent, "The delegation sits under another name.";
+    DelegationLabelTypo = "delegation_label_typo", Fail, Tenant, Silent, "The label lacks its underscore.";
+    DelegationCoveredByWildcard = "delegation_covered_by_wildcard", Wait, Tenant, Silent, "The challenge name has no record of its own yet and a wildcard CNAME answers for it.";
+    ChallengeTxtNotVisible = "challenge_txt_not_visible", Wait, Platform, Gone, "Not all platform name servers serve the challenge value yet.";
+    ChallengeTxtIncomplete = "challenge_txt_incomplete", Wait, Platform, Gone, "Fewer challenge values are served than the order needs.";
+    ChallengeNoWildcard = "challenge_no_wildcard", Fail, Tenant, Gone, "The chosen method cannot validate a wildcard name.";
+    ChallengeBlockedByProxy = "challenge_blocked_by_proxy", Fail, Tenant, Gone, "A proxy ends TLS before the platform.";
+}
+
+/// A text that is no reason code.
+#[derive(Debug, thiserror::Error)]
+#[error("{0:?} is not a reason code of this version")]
+pub struct NoSuchReason(String);
+
+impl TryFrom<String> for Reason {
+    type Error = NoSuchReason;
+    fn try_from(code: String) -> Result<Self, NoSuchReason> {
+        Reason::ALL.iter().copied().find(|r| r.code() == code).ok_or(NoSuchReason(code))
+    }
+}
+
+impl From<Reason> for &'static str {
+    fn from(r: Reason) -> Self {
+        r.code()
+    }
+}
