@@ -1,0 +1,64 @@
+//! The five ways in which the store can say no.
+
+/// An error of the store.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// What was asked for is not there, or not in the state the caller counted on.
+    #[error("{what} is not in the store")]
+    NotFound {
+        /// The thing.
+        what: String,
+    },
+    /// A constraint refused the write: somebody else was first.
+    #[error("the store refused the write: {constraint} would no longer be unique")]
+    Conflict {
+        /// The index or table that refused.
+        constraint: String,
+    },
+    /// The database is locked by another writer past its patience; the transaction can be tried again.
+    #[error("the database is busy with another writer; try again")]
+    Busy,
+    /// A row that cannot become what it should be.
+    #[error("column {column} holds {seen:?}, which is not {expected}")]
+    Inconsistent {
+        /// The column.
+        column: String,
+        /// What it holds, shortened.
+        seen: String,
+        /// What it should hold.
+        expected: &'static str,
+    },
+    /// The database cannot be used now, or refused a statement.
+    #[error("the database did not do what it was asked")]
+    Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// A result of the store.
+pub type StoreResult<T> = Result<T, StoreError>;
+
+impl StoreError {
+    /// For a thing that is not there.
+    pub fn not_found(what: impl Into<String>) -> Self {
+        StoreError::NotFound { what: what.into() }
+    }
+
+    pub(crate) fn unavailable(e: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        StoreError::Unavailable(e.into())
+    }
+}
+
+impl From<sqlx::Error> for StoreError {
+    fn from(e: sqlx::Error) -> Self {
+        if let sqlx::Error::Database(d) = &e {
+            if d.is_unique_violation() {
+                let constraint = d.constraint().map_or_else(|| d.message().to_owned(), str::to_owned);
+                return StoreError::Conflict { constraint };
+            }
+            // SQLITE_BUSY and its extended codes; PostgreSQL: serialization failure, deadlock, lock not available.
+            if matches!(d.code().as_deref(), Some("5" | "261" | "517" | "773" | "40001" | "40P01" | "55P03")) {
+                return StoreError::Busy;
+            }
+        }
+        StoreError::unavailable(e)
+    }
+}

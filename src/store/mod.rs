@@ -1,0 +1,25 @@
+//! The store: repositories by aggregate, on SQLite and on PostgreSQL, with one set of statements.
+//!
+//! - [`Store`] opens a database and hands out transactions ([`Tx`]); [`sql`] is the seam that hides which database it is.
+//! - Every other file is one aggregate: free functions that take `&mut Tx` (or `&Store` for a single statement).
+//! - A statement is portable text with `$n` placeholders; ids are text, times whole microseconds, documents JSON text.
+//! - What must hold is held by constraints in the schema: one open claim a tenant and name, one holder a name, one open
+//!   order a domain and purpose.
+//!
+//! A write transaction on SQLite begins immediate and waits for its turn, so it never fails half-way for a lock; on
+//! PostgreSQL it runs at READ COMMITTED, and whatever two writers could fight over is a guarded UPDATE (`… AND generation =
+//! $n`) or a unique index. May import `config telemetry env model`; sqlx lives here. To fake it: open `sqlite::memory:`.
+//! How to get it wrong: read first and write by what was read, without a guard; or use now() in SQL.
+
+mod error;
+mod open;
+pub mod outbox;
+mod row;
+pub mod sql;
+mod wake;
+
+pub use error::{StoreError, StoreResult};
+pub use open::{OpenSettings, Store};
+pub use row::Row;
+pub use sql::{Stmt, Tx, Value, sql};
+pub use wake::Wake;

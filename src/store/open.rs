@@ -1,0 +1,188 @@
+//! Opening a database, migrating it, beginning transactions.
+
+use std::str::FromStr as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use sqlx::PgPool;
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
+
+use super::{Row, Stmt, StoreError, StoreResult, Tx};
+
+/// How long a writer waits for its turn before it says [`StoreError::Busy`].
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Where the database is and how it is used.
+#[derive(Clone, Debug)]
+pub struct OpenSettings {
+    /// `sqlite:PATH`, `sqlite::memory:` or `postgres://…`.
+    pub url: String,
+    /// Connections for PostgreSQL, readers for SQLite.
+    pub connections: u32,
+}
+
+/// An open database, cheap to clone.
+#[derive(Clone)]
+pub struct Store {
+    backend: Backend,
+    trips: Arc<AtomicU64>,
+}
+
+#[derive(Clone)]
+enum Backend {
+    /// SQLite has one writer at a time; a pool of one makes writers queue in order instead of fighting for the lock.
+    Sqlite {
+        writer: SqlitePool,
+        reader: SqlitePool,
+    },
+    Postgres(PgPool),
+}
+
+impl Store {
+    /// Opens the database; makes the file of a SQLite one.
+    pub async fn open(settings: &OpenSettings) -> StoreResult<Store> {
+        let backend = if settings.url.starts_with("sqlite:") {
+            open_sqlite(settings).await?
+        } else if settings.url.starts_with("postgres:") || settings.url.starts_with("postgresql:") {
+            let options = PgConnectOptions::from_str(&settings.url)?.application_name("nameplate");
+            let pool = PgPoolOptions::new()
+                .max_connections(settings.connections)
+                .acquire_timeout(PATIENCE)
+                .connect_with(options)
+                .await?;
+            Backend::Postgres(pool)
+        } else {
+            return Err(StoreError::unavailable(format!(
+                "database.url begins with {:?}; expected sqlite: or postgres:",
+                settings.url.split(':').next().unwrap_or_default()
+            )));
+        };
+        Ok(Store { backend, trips: Arc::default() })
+    }
+
+    /// Brings the schema up to this binary's version; refuses one that is newer.
+    pub async fn migrate(&self) -> StoreResult<()> {
+        let done = match &self.backend {
+            Backend::Sqlite { writer, .. } => sqlx::migrate!("migrations/sqlite").run(writer).await,
+            Backend::Postgres(pool) => sqlx::migrate!("migrations/postgres").run(pool).await,
+        };
+        done.map_err(|e| match e {
+            sqlx::migrate::MigrateError::VersionMissing(v) => StoreError::unavailable(format!(
+                "the database has migration {v}, which this binary does not know: it is older than the schema; install the newer release"
+            )),
+            e => StoreError::unavailable(e),
+        })
+    }
+
+    /// Begins a transaction that may write.
+    pub async fn begin(&self) -> StoreResult<Tx> {
+        self.trip();
+        Ok(match &self.backend {
+            Backend::Sqlite { writer, .. } => {
+                Tx::sqlite(writer.begin_with("BEGIN IMMEDIATE").await?, Arc::clone(&self.trips))
+            }
+            Backend::Postgres(pool) => Tx::postgres(pool.begin().await?, Arc::clone(&self.trips)),
+        })
+    }
+
+    /// Begins a transaction that only reads, from one snapshot on SQLite; it waits for no writer.
+    pub async fn read(&self) -> StoreResult<Tx> {
+        self.trip();
+        Ok(match &self.backend {
+            Backend::Sqlite { reader, .. } => Tx::sqlite(reader.begin().await?, Arc::clone(&self.trips)),
+            Backend::Postgres(pool) => Tx::postgres(pool.begin().await?, Arc::clone(&self.trips)),
+        })
+    }
+
+    /// Runs one statement in a transaction of its own; how many rows it changed.
+    pub async fn execute(&self, stmt: Stmt) -> StoreResult<u64> {
+        self.trip();
+        stmt.execute_on(&self.backend_executor()).await
+    }
+
+    /// Runs one writing statement with RETURNING, or a query that must see the latest write, on its own.
+    pub async fn fetch_optional(&self, stmt: Stmt) -> StoreResult<Option<Row>> {
+        self.trip();
+        Ok(stmt.fetch_on(&self.backend_executor()).await?.into_iter().next())
+    }
+
+    /// All rows of one query, on its own.
+    pub async fn fetch_all(&self, stmt: Stmt) -> StoreResult<Vec<Row>> {
+        self.trip();
+        stmt.fetch_on(&self.backend_executor()).await
+    }
+
+    fn backend_executor(&self) -> super::sql::Pool<'_> {
+        match &self.backend {
+            Backend::Sqlite { writer, .. } => super::sql::Pool::Sqlite(writer),
+            Backend::Postgres(pool) => super::sql::Pool::Postgres(pool),
+        }
+    }
+
+    /// Round trips made so far, for the benchmark that keeps a step under its bound.
+    pub fn round_trips(&self) -> u64 {
+        self.trips.load(Ordering::Relaxed)
+    }
+
+    /// The writing SQLite pool, for the queue.
+    pub fn sqlite_pool(&self) -> Option<&SqlitePool> {
+        match &self.backend {
+            Backend::Sqlite { writer, .. } => Some(writer),
+            Backend::Postgres(_) => None,
+        }
+    }
+
+    /// The PostgreSQL pool, for the queue.
+    pub fn postgres_pool(&self) -> Option<&PgPool> {
+        match &self.backend {
+            Backend::Sqlite { .. } => None,
+            Backend::Postgres(pool) => Some(pool),
+        }
+    }
+
+    /// Waits until running statements ended and closes every connection.
+    pub async fn close(&self) {
+        match &self.backend {
+            Backend::Sqlite { writer, reader } => {
+                reader.close().await;
+                writer.close().await;
+            }
+            Backend::Postgres(pool) => pool.close().await,
+        }
+    }
+
+    fn trip(&self) {
+        self.trips.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+async fn open_sqlite(settings: &OpenSettings) -> StoreResult<Backend> {
+    let options = SqliteConnectOptions::from_str(&settings.url)?
+        .create_if_missing(true)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Full)
+        .foreign_keys(true)
+        .busy_timeout(PATIENCE);
+    let in_memory = settings.url.contains(":memory:");
+    // A pool of one that is never emptied: the queue of writers, and for a database in memory the database itself.
+    let writer = SqlitePoolOptions::new()
+        .max_connections(1)
+        .min_connections(1)
+        .idle_timeout(None)
+        .max_lifetime(None)
+        .acquire_timeout(PATIENCE)
+        .connect_with(options.clone())
+        .await?;
+    let reader = if in_memory {
+        writer.clone()
+    } else {
+        SqlitePoolOptions::new()
+            .max_connections(settings.connections)
+            .acquire_timeout(PATIENCE)
+            .connect_with(options)
+            .await?
+    };
+    Ok(Backend::Sqlite { writer, reader })
+}

@@ -1,0 +1,106 @@
+//! One row of either database, read by column name; what does not fit is an inconsistency with its column named.
+
+use std::str::FromStr;
+
+use serde::de::DeserializeOwned;
+use sqlx::postgres::PgRow;
+use sqlx::sqlite::SqliteRow;
+
+use super::{StoreError, StoreResult};
+use crate::model::moment::Moment;
+
+/// A row.
+pub enum Row {
+    /// From SQLite.
+    Sqlite(SqliteRow),
+    /// From PostgreSQL.
+    Postgres(PgRow),
+}
+
+macro_rules! get {
+    ($row:expr, $ty:ty, $column:expr, $expected:literal) => {{
+        let got: Result<$ty, sqlx::Error> = match $row {
+            Row::Sqlite(r) => sqlx::Row::try_get(r, $column),
+            Row::Postgres(r) => sqlx::Row::try_get(r, $column),
+        };
+        got.map_err(|e| StoreError::Inconsistent { column: $column.to_owned(), seen: e.to_string(), expected: $expected })
+    }};
+}
+
+fn parsed<T: FromStr>(column: &str, seen: String, expected: &'static str) -> StoreResult<T> {
+    seen.parse().map_err(|_| StoreError::Inconsistent { column: column.to_owned(), seen: shorten(seen), expected })
+}
+
+fn shorten(seen: String) -> String {
+    seen.chars().take(80).collect()
+}
+
+impl Row {
+    /// A text.
+    pub fn text(&self, column: &str) -> StoreResult<String> {
+        get!(self, String, column, "a text")
+    }
+
+    /// A text or nothing.
+    pub fn opt_text(&self, column: &str) -> StoreResult<Option<String>> {
+        get!(self, Option<String>, column, "a text or null")
+    }
+
+    /// A whole number.
+    pub fn int(&self, column: &str) -> StoreResult<i64> {
+        get!(self, i64, column, "a whole number")
+    }
+
+    /// A whole number or nothing.
+    pub fn opt_int(&self, column: &str) -> StoreResult<Option<i64>> {
+        get!(self, Option<i64>, column, "a whole number or null")
+    }
+
+    /// Bytes.
+    pub fn blob(&self, column: &str) -> StoreResult<Vec<u8>> {
+        get!(self, Vec<u8>, column, "bytes")
+    }
+
+    /// Bytes or nothing.
+    pub fn opt_blob(&self, column: &str) -> StoreResult<Option<Vec<u8>>> {
+        get!(self, Option<Vec<u8>>, column, "bytes or null")
+    }
+
+    /// A moment.
+    pub fn moment(&self, column: &str) -> StoreResult<Moment> {
+        self.int(column).map(Moment::from_micros)
+    }
+
+    /// A moment or nothing.
+    pub fn opt_moment(&self, column: &str) -> StoreResult<Option<Moment>> {
+        Ok(self.opt_int(column)?.map(Moment::from_micros))
+    }
+
+    /// An id, a state, anything that is parsed from text.
+    pub fn parse<T: FromStr>(&self, column: &str) -> StoreResult<T> {
+        parsed(column, self.text(column)?, "a value of this version's vocabulary")
+    }
+
+    /// The same, or nothing.
+    pub fn opt_parse<T: FromStr>(&self, column: &str) -> StoreResult<Option<T>> {
+        self.opt_text(column)?.map(|t| parsed(column, t, "a value of this version's vocabulary")).transpose()
+    }
+
+    /// A JSON document.
+    pub fn json<T: DeserializeOwned>(&self, column: &str) -> StoreResult<T> {
+        let seen = self.text(column)?;
+        serde_json::from_str(&seen).map_err(|_| StoreError::Inconsistent {
+            column: column.to_owned(),
+            seen: shorten(seen),
+            expected: "a JSON document of the shape this version reads",
+        })
+    }
+
+    /// A JSON document or nothing.
+    pub fn opt_json<T: DeserializeOwned>(&self, column: &str) -> StoreResult<Option<T>> {
+        match self.opt_text(column)? {
+            None => Ok(None),
+            Some(_) => self.json(column).map(Some),
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! The seam between portable statements and the two databases.
+//!
+//! A [`Stmt`] is a text with `$n` placeholders and its values. A transaction runs statements one by one, or several that do
+//! not depend on each other's results as one [`Tx::batch`]: PostgreSQL gets them as one statement of data-modifying CTEs,
+//! SQLite as one hand-over to its thread. A step of the one door therefore ends in three round trips, however much it
+//! records. Inside a batch no two statements may touch the same row, and none sees what another wrote.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use futures::TryStreamExt as _;
+use sqlx::postgres::PgArguments;
+use sqlx::sqlite::SqliteArguments;
+use sqlx::{Arguments as _, AssertSqlSafe, Either, Executor as _, Postgres, Sqlite, Transaction};
+
+use super::{Row, StoreError, StoreResult};
+use crate::model::moment::Moment;
+
+/// A value to bind.
+#[derive(Clone, Debug)]
+pub enum Value {
+    /// Text or null.
+    Text(Option<String>),
+    /// A whole number or null.
+    Int(Option<i64>),
+    /// Bytes or null.
+    Blob(Option<Vec<u8>>),
+}
+
+macro_rules! into_value {
+    ($($ty:ty => |$x:ident| $value:expr;)*) => {$(
+        impl From<$ty> for Value {
+            fn from($x: $ty) -> Value { $value }
+        }
+    )*};
+}
+
+into_value! {
+    &str => |x| Value::Text(Some(x.to_owned()));
+    String => |x| Value::Text(Some(x));
+    Option<String> => |x| Value::Text(x);
+    Option<&str> => |x| Value::Text(x.map(str::to_owned));
+    i64 => |x| Value::Int(Some(x));
+    Option<i64> => |x| Value::Int(x);
+    bool => |x| Value::Int(Some(i64::from(x)));
+    Moment => |x| Value::Int(Some(x.micros()));
+    Option<Moment> => |x| Value::Int(x.map(Moment::micros));
+    Vec<u8> => |x| Value::Blob(Some(x));
+    &[u8] => |x| Value::Blob(Some(x.to_vec()));
+    Option<Vec<u8>> => |x| Value::Blob(x);
+}
+
+/// A statement with its values.
+#[derive(Clone, Debug)]
+pub struct Stmt {
+    text: &'static str,
+    values: Vec<Value>,
+}
+
+/// Begins a statement.
+pub fn sql(text: &'static str) -> Stmt {
+    Stmt { text, values: Vec::new() }
+}
+
+impl Stmt {
+    /// Binds the next value.
+    #[must_use]
+    pub fn bind(mut self, value: impl Into<Value>) -> Self {
+        self.values.push(value.into());
+        self
+    }
+
+    /// The text, for the test that prepares every statement on both databases.
+    pub fn text(&self) -> &'static str {
+        self.text
+    }
+}
+
+/// The pool on which a statement runs by itself.
+pub(super) enum Pool<'a> {
+    Sqlite(&'a sqlx::SqlitePool),
+    Postgres(&'a sqlx::PgPool),
+}
+
+impl Stmt {
+    pub(super) async fn execute_on(self, pool: &Pool<'_>) -> StoreResult<u64> {
+        Ok(match pool {
+            Pool::Sqlite(p) => {
+                sqlx::query_with(self.text, sqlite_arguments(self.values)?).execute(*p).await?.rows_affected()
+            }
+            Pool::Postgres(p) => sqlx::query_with(self.text, pg_arguments(self.values)?).execute(*p).await?.rows_affected(),
+        })
+    }
+
+    pub(super) async fn fetch_on(self, pool: &Pool<'_>) -> StoreResult<Vec<Row>> {
+        Ok(match pool {
+            Pool::Sqlite(p) => {
+                let rows = sqlx::query_with(self.text, sqlite_arguments(self.values)?).fetch_all(*p).await?;
+                rows.into_iter().map(Row::Sqlite).collect()
+            }
+            Pool::Postgres(p) => {
+                let rows = sqlx::query_with(self.text, pg_arguments(self.values)?).fetch_all(*p).await?;
+                rows.into_iter().map(Row::Postgres).collect()
+            }
+        })
+    }
+}
+
+fn pg_arguments(values: Vec<Value>) -> StoreResult<PgArguments> {
+    let mut arguments = PgArguments::default();
+    for value in values {
+        match value {
+            Value::Text(v) => arguments.add(v),
+            Value::Int(v) => arguments.add(v),
+            Value::Blob(v) => arguments.add(v),
+        }
+        .map_err(StoreError::unavailable)?;
+    }
+    Ok(arguments)
+}
+
+fn sqlite_arguments(values: Vec<Value>) -> StoreResult<SqliteArguments> {
+    let mut arguments = SqliteArguments::default();
+    for value in values {
+        match value {
+            Value::Text(v) => arguments.add(v),
+            Value::Int(v) => arguments.add(v),
+            Value::Blob(v) => arguments.add(v),
+        }
+        .map_err(StoreError::unavailable)?;
+    }
+    Ok(arguments)
+}
+
+/// Moves every `$n` of a statement up by `by`. Statements hold no string literal with a dollar sign in it.
+fn shift_placeholders(text: &str, by: usize, out: &mut String) {
+    let mut rest = text;
+    while let Some(at) = rest.find('$') {
+        let digits = rest[at + 1..].bytes().take_while(u8::is_ascii_digit).count();
+        out.push_str(&rest[..=at]);
+        match rest[at + 1..at + 1 + digits].parse::<usize>() {
+            Ok(n) => {
+                let _ = write!(out, "{}", n + by);
+            }
+            Err(_) => out.push_str(&rest[at + 1..at + 1 + digits]),
+        }
+        rest = &rest[at + 1 + digits..];
+    }
+    out.push_str(rest);
+}
+
+/// Which database a transaction runs on.
+enum Inner {
+    Sqlite(Transaction<'static, Sqlite>),
+    Postgres(Transaction<'static, Postgres>),
+}
+
+/// A transaction; dropped without [`Tx::commit`] it leaves no trace.
+pub struct Tx {
+    inner: Inner,
+    trips: Arc<AtomicU64>,
+    after_commit: Vec<Box<dyn FnOnce() + Send>>,
+}
+
+impl Tx {
+    pub(super) fn sqlite(tx: Transaction<'static, Sqlite>, trips: Arc<AtomicU64>) -> Self {
+        Tx { inner: Inner::Sqlite(tx), trips, after_commit: Vec::new() }
+    }
+
+    pub(super) fn postgres(tx: Transaction<'static, Postgres>, trips: Arc<AtomicU64>) -> Self {
+        Tx { inner: Inner::Postgres(tx), trips, after_commit: Vec::new() }
+    }
+
+    fn trip(&self) {
+        self.trips.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Runs a statement; how many rows it changed.
+    pub async fn execute(&mut self, stmt: Stmt) -> StoreResult<u64> {
+        self.trip();
+        Ok(match &mut self.inner {
+            Inner::Sqlite(tx) => {
+                sqlx::query_with(stmt.text, sqlite_arguments(stmt.values)?).execute(&mut **tx).await?.rows_affected()
+            }
+            Inner::Postgres(tx) => {
+                sqlx::query_with(stmt.text, pg_arguments(stmt.values)?).execute(&mut **tx).await?.rows_affected()
+            }
+        })
+    }
+
+    /// All rows of a query.
+    pub async fn fetch_all(&mut self, stmt: Stmt) -> StoreResult<Vec<Row>> {
+        self.trip();
+        Ok(match &mut self.inner {
+            Inner::Sqlite(tx) => sqlx::query_with(stmt.text, sqlite_arguments(stmt.values)?)
+                .fetch_all(&mut **tx)
+                .await?
+                .into_iter()
+                .map(Row::Sqlite)
+                .collect(),
+            Inner::Postgres(tx) => sqlx::query_with(stmt.text, pg_arguments(stmt.values)?)
+                .fetch_all(&mut **tx)
+                .await?
+                .into_iter()
+                .map(Row::Postgres)
+                .collect(),
+        })
+    }
+
+    /// The first row of a query.
+    pub async fn fetch_optional(&mut self, stmt: Stmt) -> StoreResult<Option<Row>> {
+        Ok(self.fetch_all(stmt).await?.into_iter().next())
+    }
+
+    /// Runs independent statements in one round trip; how many rows each changed.
+    pub async fn batch(&mut self, stmts: Vec<Stmt>) -> StoreResult<Vec<u64>> {
+        if stmts.len() == 1 {
+            let mut changed = Vec::with_capacity(1);
+            for stmt in stmts {
+                changed.push(self.execute(stmt).await?);
+            }
+            return Ok(changed);
+        }
+        if stmts.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.trip();
+        let count = stmts.len();
+        let mut text = String::new();
+        let mut values = Vec::new();
+        match &mut self.inner {
+            Inner::Sqlite(tx) => {
+                for stmt in stmts {
+                    shift_placeholders(stmt.text, values.len(), &mut text);
+                    text.push(';');
+                    values.extend(stmt.values);
+                }
+                let query = sqlx::query_with(AssertSqlSafe(text), sqlite_arguments(values)?);
+                let mut changed = Vec::with_capacity(count);
+                let mut results = (&mut **tx).fetch_many(query);
+                while let Some(step) = results.try_next().await? {
+                    if let Either::Left(done) = step {
+                        changed.push(done.rows_affected());
+                    }
+                }
+                Ok(changed)
+            }
+            Inner::Postgres(tx) => {
+                for (i, stmt) in stmts.into_iter().enumerate() {
+                    let _ = write!(text, "{} s{i} AS (", if i == 0 { "WITH" } else { "," });
+                    shift_placeholders(stmt.text, values.len(), &mut text);
+                    text.push_str(" RETURNING 1)");
+                    values.extend(stmt.values);
+                }
+                for i in 0..count {
+                    let _ = write!(text, "{} (SELECT count(*) FROM s{i}) AS c{i}", if i == 0 { " SELECT" } else { "," });
+                }
+                let row = sqlx::query_with(AssertSqlSafe(text), pg_arguments(values)?).fetch_one(&mut **tx).await?;
+                (0..count)
+                    .map(|i| {
+                        let changed: i64 = sqlx::Row::try_get(&row, i)?;
+                        Ok(u64::try_from(changed).unwrap_or(0))
+                    })
+                    .collect()
+            }
+        }
+    }
+
+    /// Something to do once this transaction is durable (ring a bell); forgotten when it is rolled back.
+    pub fn after_commit(&mut self, act: impl FnOnce() + Send + 'static) {
+        self.after_commit.push(Box::new(act));
+    }
+
+    /// The raw SQLite transaction, for the queue that enqueues inside ours.
+    pub fn as_sqlite(&mut self) -> Option<&mut Transaction<'static, Sqlite>> {
+        match &mut self.inner {
+            Inner::Sqlite(tx) => Some(tx),
+            Inner::Postgres(_) => None,
+        }
+    }
+
+    /// The raw PostgreSQL transaction, for the queue that enqueues inside ours.
+    pub fn as_postgres(&mut self) -> Option<&mut Transaction<'static, Postgres>> {
+        match &mut self.inner {
+            Inner::Sqlite(_) => None,
+            Inner::Postgres(tx) => Some(tx),
+        }
+    }
+
+    /// Makes it durable.
+    pub async fn commit(self) -> StoreResult<()> {
+        self.trip();
+        match self.inner {
+            Inner::Sqlite(tx) => tx.commit().await?,
+            Inner::Postgres(tx) => tx.commit().await?,
+        }
+        for act in self.after_commit {
+            act();
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shift_placeholders;
+
+    #[test]
+    fn placeholders_move_up_together() {
+        let mut out = String::new();
+        shift_placeholders("UPDATE t SET a = $1, b = $12 WHERE c = $2", 3, &mut out);
+        assert_eq!(out, "UPDATE t SET a = $4, b = $15 WHERE c = $5");
+    }
+}
