@@ -67,6 +67,9 @@ CREATE TABLE domains (
     looked_at         BIGINT,
     pace_from         BIGINT NOT NULL,
     check_asked_at    BIGINT,
+    check_asked_by    TEXT,
+    -- Set with due_at by whoever has news while a step may be running; the step's outcome keeps it.
+    nudged_at         BIGINT NOT NULL,
     -- What a request through the public name last met, as one document.
     public_probe      TEXT,
     -- The tie after proof; lost_for_us counts positively seen time only.
@@ -137,6 +140,10 @@ CREATE TABLE issuers (
     lease_owner      TEXT,
     lease_until      BIGINT NOT NULL,
     term             BIGINT NOT NULL,
+    -- Grants given so far: whose turn it is among the lanes.
+    granted          BIGINT NOT NULL,
+    -- The account may not be used before this moment.
+    not_before       BIGINT NOT NULL,
     created_at       BIGINT NOT NULL
 );
 

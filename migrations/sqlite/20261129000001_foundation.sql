@@ -67,6 +67,9 @@ CREATE TABLE domains (
     looked_at         INTEGER,
     pace_from         INTEGER NOT NULL,
     check_asked_at    INTEGER,
+    check_asked_by    TEXT,
+    -- Set with due_at by whoever has news while a step may be running; the step's outcome keeps it.
+    nudged_at         INTEGER NOT NULL,
     -- What a request through the public name last met, as one document.
     public_probe      TEXT,
     -- The tie after proof; lost_for_us counts positively seen time only.
@@ -137,6 +140,10 @@ CREATE TABLE issuers (
     lease_owner      TEXT,
     lease_until      INTEGER NOT NULL,
     term             INTEGER NOT NULL,
+    -- Grants given so far: whose turn it is among the lanes.
+    granted          INTEGER NOT NULL,
+    -- The account may not be used before this moment.
+    not_before       INTEGER NOT NULL,
     created_at       INTEGER NOT NULL
 ) STRICT;
 

@@ -4,9 +4,18 @@
 //! from its seed. Time comes in as a [`moment::Moment`], chance as bytes somebody else drew. Nothing in this folder may
 //! import another folder of the crate, nor a crate that touches the outside world.
 
+pub mod claim;
+pub mod dispatch;
+pub mod domain;
 pub mod evidence;
 pub mod hostname;
 pub mod id;
+pub mod ledger;
 pub mod moment;
+pub mod order;
+pub mod outcome;
+pub mod pace;
+pub mod plan;
 pub mod reason;
 pub mod secret;
+pub mod vocabulary;

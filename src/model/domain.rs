@@ -1,0 +1,207 @@
+//! A domain as the one door sees it: its row and everything next to it, read in one look at the store.
+
+use serde::{Deserialize, Serialize};
+
+use super::claim::Claim;
+use super::evidence::{Check, Evidence, Tie, Verdict};
+use super::hostname::Hostname;
+use super::id::{AttemptId, CertificateId, DomainId, GrantId, IssuerId, TenantId};
+use super::moment::Moment;
+use super::order::Order;
+use super::vocabulary::vocabulary;
+
+vocabulary! {
+    /// What the tenant was told to point the name at.
+    RoutingMode {
+        /// `slug.app.example`: a host of the tenant's own.
+        PerTenant = "per_tenant",
+        /// One target for everybody.
+        Shared = "shared",
+    }
+
+    /// The tie between a name and its holder after proof.
+    TieState {
+        /// Seen to hold.
+        Held = "held",
+        /// Something is missing, not yet everything.
+        Weakened = "weakened",
+        /// Positively gone.
+        Lost = "lost",
+    }
+
+    /// The state of a hostname's holding.
+    HoldingState {
+        /// A domain holds it.
+        Held = "held",
+        /// Let go, but its DNS may still point at us.
+        Quarantined = "quarantined",
+        /// Nobody's.
+        Free = "free",
+    }
+
+    /// The state of a grant.
+    GrantState {
+        /// Not used yet.
+        Open = "open",
+        /// The call was made, or may have been.
+        Used = "used",
+        /// Surely not used.
+        Returned = "returned",
+    }
+
+    /// An effect outside that changes something at a CA; its intent is recorded before it is done.
+    Effect {
+        /// newOrder. Not repeatable: an answer that never came is a lost order.
+        NewOrder = "new_order",
+        /// Telling the CA that the challenge can be fetched. The authorization is read again first.
+        Announce = "announce",
+        /// Sending the CSR. The order is read again first.
+        Finalize = "finalize",
+    }
+}
+
+/// What a request through the public name met.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PublicProbe {
+    /// When.
+    pub at: Moment,
+    /// Whether every address answered with the stored certificate.
+    pub ok: bool,
+    /// One line an address.
+    pub seen: Vec<String>,
+}
+
+/// The row of a claim.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the columns are explained in the schema")]
+pub struct Domain {
+    pub id: DomainId,
+    pub tenant_id: TenantId,
+    pub hostname: Hostname,
+    pub claim: Claim,
+    pub claim_since: Moment,
+    pub routing_mode: RoutingMode,
+    pub target: String,
+    pub attempt_id: AttemptId,
+    pub evidence: Vec<Evidence>,
+    pub looked_at: Option<Moment>,
+    pub pace_from: Moment,
+    pub check_asked_at: Option<Moment>,
+    pub check_asked_by: Option<String>,
+    pub public_probe: Option<PublicProbe>,
+    pub tie: TieState,
+    pub due_at: Moment,
+    pub generation: i64,
+    pub settled: i64,
+    pub failures: i64,
+    pub event_seq: i64,
+    pub certificate_id: Option<CertificateId>,
+    pub active_since: Option<Moment>,
+    pub released_at: Option<Moment>,
+    pub created_at: Moment,
+}
+
+impl Domain {
+    /// The evidence of one check.
+    pub fn evidence_of(&self, check: Check) -> Option<&Evidence> {
+        self.evidence.iter().find(|e| e.finding.check == check)
+    }
+
+    /// Whether every check passed when last looked at.
+    pub fn all_pass(&self) -> bool {
+        [Check::Ownership, Check::Routing, Check::Caa]
+            .iter()
+            .all(|c| self.evidence_of(*c).is_some_and(|e| e.finding.verdict() == Verdict::Pass))
+    }
+
+    /// Whether the ownership record is positively gone.
+    pub fn proof_gone(&self) -> bool {
+        self.evidence_of(Check::Ownership).is_some_and(|e| e.finding.reason.tie() == Tie::Gone)
+    }
+
+    /// Whether somebody asked for a look that was not made yet.
+    pub fn check_is_owed(&self) -> bool {
+        match (self.check_asked_at, self.looked_at) {
+            (Some(asked), Some(looked)) => asked > looked,
+            (Some(_), None) => true,
+            (None, _) => false,
+        }
+    }
+}
+
+/// The present attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the columns are explained in the schema")]
+pub struct Attempt {
+    pub value: String,
+    pub opened_at: Moment,
+    pub deadline: Moment,
+    pub proven_at: Option<Moment>,
+}
+
+/// The holding of the hostname, whoever has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the columns are explained in the schema")]
+pub struct Holding {
+    pub domain_id: Option<DomainId>,
+    pub tenant_id: Option<TenantId>,
+    pub state: HoldingState,
+    pub term: i64,
+    pub since: Moment,
+    /// The ownership value of the domain that holds or held it.
+    pub value: Option<String>,
+}
+
+/// A grant in hand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the columns are explained in the schema")]
+pub struct Grant {
+    pub id: GrantId,
+    pub state: GrantState,
+    pub expires_at: Moment,
+}
+
+/// The account that orders for this domain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the columns are explained in the schema")]
+pub struct Issuer {
+    pub id: IssuerId,
+    pub name: String,
+    pub directory: String,
+    pub caa_identities: Vec<String>,
+    pub account_url: Option<String>,
+}
+
+/// The certificate in use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the columns are explained in the schema")]
+pub struct InUse {
+    pub id: CertificateId,
+    pub serial: String,
+    pub not_before: Moment,
+    pub not_after: Moment,
+}
+
+/// An intent whose outcome was never recorded: somebody died between doing and writing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenIntent {
+    /// What was to be done.
+    pub effect: Effect,
+    /// To which object.
+    pub object_id: String,
+}
+
+/// Everything `plan` decides by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each field is one of the types above")]
+pub struct Situation {
+    pub domain: Domain,
+    pub tenant_slug: String,
+    pub attempt: Attempt,
+    pub holding: Option<Holding>,
+    pub issuer: Issuer,
+    pub order: Option<Order>,
+    pub grant: Option<Grant>,
+    pub certificate: Option<InUse>,
+    pub intent: Option<OpenIntent>,
+}

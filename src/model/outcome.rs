@@ -1,0 +1,173 @@
+//! What a step leaves behind: the new row, what else is written with it, and the events that tell of it.
+//!
+//! An outcome is recorded in one transaction that a stale generation cannot enter. It carries intentions in the product's
+//! words ([`Write`]); the store knows how to say them in SQL.
+
+use serde_json::{Value, json};
+
+use super::domain::{Domain, Situation};
+use super::id::{CertificateId, ChallengeId, EdgeId, GrantId, IssuerId, OrderId};
+use super::moment::Moment;
+use super::order::{Lane, Order, OrderState, Purpose};
+use super::secret::Secret;
+
+/// An event of a domain's history, before it is numbered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewEvent {
+    /// What happened: a stable word.
+    pub kind: &'static str,
+    /// Who made it happen: `nameplate`, `operator`, `tenant`, `ca`, `edge`, or a token's label.
+    pub actor: String,
+    /// Why, in one plain sentence.
+    pub cause: String,
+    /// Facts for machines.
+    pub detail: Value,
+}
+
+/// A certificate to store: key and chain as one unit, already checked to fit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the columns are explained in the schema")]
+pub struct NewCertificate {
+    pub id: CertificateId,
+    pub serial: String,
+    pub fingerprint: String,
+    pub chain: String,
+    pub not_before: Moment,
+    pub not_after: Moment,
+    pub ari_id: Option<String>,
+}
+
+/// Something to write together with the domain's row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Write {
+    /// Become the holder; `ends_quarantine`: also of a name in quarantine.
+    TakeHolding {
+        /// Whether a quarantine of another domain may be ended by this claim.
+        ends_quarantine: bool,
+    },
+    /// Stop holding; nobody does.
+    FreeHolding,
+    /// Stop holding; the name's DNS may still point here.
+    Quarantine,
+    /// The attempt succeeded: its value stays the tie's.
+    ProveAttempt,
+    /// The value no longer counts.
+    CloseAttempt,
+    /// A new order row in state `waiting`.
+    OpenOrder {
+        /// Its id.
+        id: OrderId,
+        /// Why.
+        purpose: Purpose,
+        /// Its lane.
+        lane: Lane,
+        /// For which account.
+        issuer_id: IssuerId,
+        /// Not eligible before.
+        not_before: Moment,
+    },
+    /// The new values of the open order; `problem`: the CA's own words, kept whole.
+    Order {
+        /// The row.
+        order: Box<Order>,
+        /// What went wrong, if something did.
+        problem: Option<String>,
+    },
+    /// The sealed key of the order's certificate.
+    OrderKey {
+        /// The order.
+        id: OrderId,
+        /// The key, to be sealed by whoever records it.
+        key: Secret,
+    },
+    /// The grant was used and the CA counted it: its spends move the ledger.
+    GrantCounted(GrantId),
+    /// The grant was surely not used: its spends are deleted.
+    GrantReturned(GrantId),
+    /// The grant was offered to the CA and surely not taken: it can be used again until then.
+    GrantAgain(GrantId, Moment),
+    /// The CA refuses orders of this account until then.
+    AccountPause(IssuerId, Moment),
+    /// A token for the edges to answer.
+    PublishChallenge {
+        /// Its id.
+        id: ChallengeId,
+        /// Whose order.
+        order_id: OrderId,
+        /// The token.
+        token: String,
+        /// The answer.
+        key_authorization: String,
+    },
+    /// The token need not be answered any more.
+    RemoveChallenge(ChallengeId),
+    /// The chain, with the key of its order.
+    StoreCertificate {
+        /// The order it came from.
+        order_id: OrderId,
+        /// Chain and facts.
+        certificate: Box<NewCertificate>,
+    },
+    /// Edges serve the name with this certificate.
+    RouteServe(CertificateId),
+    /// Edges stop serving the name.
+    RouteGone,
+    /// Keys of the domain's certificates and orders are destroyed.
+    DestroyKeys,
+    /// These edges missed a token for too long.
+    EdgesLost(Vec<EdgeId>),
+}
+
+/// What a step leaves behind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// The new values of the row.
+    pub domain: Domain,
+    /// What else is written.
+    pub writes: Vec<Write>,
+    /// What is told of it.
+    pub events: Vec<NewEvent>,
+    /// What is recorded instead when somebody else holds the name by the time this is written.
+    pub otherwise: Option<Box<Outcome>>,
+}
+
+impl Outcome {
+    /// Starts from the situation, due at `due_at`.
+    pub fn of(s: &Situation, due_at: Moment) -> Self {
+        let mut domain = s.domain.clone();
+        domain.due_at = due_at;
+        Outcome { domain, writes: Vec::new(), events: Vec::new(), otherwise: None }
+    }
+
+    /// Adds a write.
+    #[must_use]
+    pub fn write(mut self, write: Write) -> Self {
+        self.writes.push(write);
+        self
+    }
+
+    /// Adds an event.
+    #[must_use]
+    pub fn tell(mut self, kind: &'static str, actor: &str, cause: impl Into<String>, detail: Value) -> Self {
+        self.events.push(NewEvent { kind, actor: actor.to_owned(), cause: cause.into(), detail });
+        self
+    }
+
+    /// Adds an event of our own doing, without facts.
+    #[must_use]
+    pub fn note(self, kind: &'static str, cause: impl Into<String>) -> Self {
+        self.tell(kind, "nameplate", cause, json!({}))
+    }
+
+    /// Writes the order with a new state.
+    #[must_use]
+    pub fn order(self, order: &Order, state: OrderState, now: Moment, change: impl FnOnce(&mut Order)) -> Self {
+        let mut order = order.clone();
+        if order.state != state {
+            order.state = state;
+            order.state_since = now;
+        }
+        change(&mut order);
+        self.write(Write::Order { order: Box::new(order), problem: None })
+    }
+}

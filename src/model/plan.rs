@@ -1,0 +1,157 @@
+//! What comes next for a domain: a pure, level-triggered answer from what is known now.
+//!
+//! `plan` never looks at how the domain came to where it is. It is called at the start of every step, and again after each
+//! observation that was folded in, so a second run at any moment gives the same answer or a later one.
+
+use std::time::Duration;
+
+use super::claim::Claim;
+use super::domain::{Effect, GrantState, Situation};
+use super::moment::Moment;
+use super::order::{Order, OrderState};
+use super::pace;
+
+/// Evidence older than this is looked at again before a grant is used.
+pub const FRESH: Duration = Duration::from_secs(120);
+/// A released name can be brought back for this long.
+pub const RELEASE_GRACE: Duration = Duration::from_secs(7 * 24 * 3600);
+/// An order that made no progress for this long at the CA is given up.
+pub const STUCK: Duration = Duration::from_secs(2 * 3600);
+/// A CSR was sent: the certificate may exist, so patience is longer.
+pub const STUCK_FINALIZING: Duration = Duration::from_secs(24 * 3600);
+/// A live name is looked at once a day.
+const DAILY: Duration = Duration::from_secs(24 * 3600);
+/// Edges that did not confirm a token after this long are marked lost.
+pub const LAGGARD: Duration = Duration::from_secs(60);
+
+/// Something to observe before anything can be decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Observe {
+    /// TXT, routing and CAA, from every vantage point.
+    Dns,
+    /// Which counted edges answer the challenge.
+    ChallengeRollout,
+    /// Which counted edges serve the certificate.
+    CertificateRollout,
+    /// The authorization of the order.
+    Authorization,
+    /// The order at the CA.
+    Order,
+    /// The issued chain.
+    Chain,
+    /// What a request through the public name meets.
+    PublicName,
+}
+
+/// A change that needs nothing from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// The attempt's deadline passed.
+    Expire,
+    /// The grace after removal is over: destroy key and certificate.
+    FinishRelease,
+    /// A new order row.
+    OpenOrder,
+    /// Draw and seal the key of the order's certificate.
+    PrepareKey,
+    /// The grant is not ours any more: wait for another.
+    Requeue,
+    /// The answer to newOrder never came.
+    LoseOrder,
+    /// The order made no progress for too long.
+    GiveUpOrder,
+}
+
+/// The next thing to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Nothing until then.
+    Rest(Moment),
+    /// Look at something.
+    Observe(Observe),
+    /// Record this.
+    Change(Change),
+    /// Record the intent, then do this.
+    Act(Effect),
+}
+
+/// Decides what comes next.
+pub fn plan(s: &Situation, now: Moment) -> Next {
+    if s.intent.as_ref().is_some_and(|i| i.effect == Effect::NewOrder) {
+        return Next::Change(Change::LoseOrder);
+    }
+    match s.domain.claim {
+        Claim::Released | Claim::Withdrawn | Claim::Expired => Next::Rest(Moment::NEVER),
+        Claim::Releasing => {
+            let end = s.domain.claim_since + RELEASE_GRACE;
+            if now >= end { Next::Change(Change::FinishRelease) } else { Next::Rest(end) }
+        }
+        Claim::AwaitingDns => {
+            if now >= s.attempt.deadline {
+                return Next::Change(Change::Expire);
+            }
+            look_or_rest(s, now, next_look(s).min(s.attempt.deadline))
+        }
+        Claim::Queued => match &s.order {
+            None => Next::Change(Change::OpenOrder),
+            Some(order) => plan_order(s, order, now),
+        },
+        Claim::Live => plan_live(s, now),
+    }
+}
+
+/// When the records are to be looked at next.
+pub fn next_look(s: &Situation) -> Moment {
+    match s.domain.looked_at {
+        None => s.domain.created_at,
+        Some(at) if s.domain.claim == Claim::Live => at + DAILY,
+        Some(at) => at + pace::look_again_in(s.domain.pace_from, at),
+    }
+}
+
+fn look_or_rest(s: &Situation, now: Moment, next: Moment) -> Next {
+    if s.domain.check_is_owed() || now >= next { Next::Observe(Observe::Dns) } else { Next::Rest(next) }
+}
+
+fn fresh(s: &Situation, now: Moment) -> bool {
+    !s.domain.check_is_owed() && s.domain.looked_at.is_some_and(|at| now.since(at) < FRESH)
+}
+
+fn plan_order(s: &Situation, order: &Order, now: Moment) -> Next {
+    let stuck = match order.state {
+        OrderState::Waiting | OrderState::Granted => None,
+        OrderState::Finalizing => Some(STUCK_FINALIZING),
+        _ => Some(STUCK),
+    };
+    if stuck.is_some_and(|limit| now.since(order.state_since) > limit) {
+        return Next::Change(Change::GiveUpOrder);
+    }
+    match order.state {
+        OrderState::Waiting => look_or_rest(s, now, next_look(s)),
+        OrderState::Granted => {
+            let usable = s.grant.as_ref().is_some_and(|g| g.state == GrantState::Open && now < g.expires_at);
+            if !usable {
+                Next::Change(Change::Requeue)
+            } else if !fresh(s, now) {
+                Next::Observe(Observe::Dns)
+            } else if !order.has_key {
+                Next::Change(Change::PrepareKey)
+            } else {
+                Next::Act(Effect::NewOrder)
+            }
+        }
+        OrderState::Placed => Next::Observe(Observe::Authorization),
+        OrderState::Authorizing if order.announced_at.is_none() => Next::Observe(Observe::ChallengeRollout),
+        OrderState::Authorizing => Next::Observe(Observe::Order),
+        OrderState::Ready => Next::Act(Effect::Finalize),
+        OrderState::Finalizing => Next::Observe(Observe::Order),
+        OrderState::Issued | OrderState::Failed | OrderState::Lost => Next::Change(Change::OpenOrder),
+    }
+}
+
+fn plan_live(s: &Situation, now: Moment) -> Next {
+    if s.certificate.is_some() && s.domain.active_since.is_none() {
+        return Next::Observe(Observe::CertificateRollout);
+    }
+    look_or_rest(s, now, next_look(s))
+}
