@@ -68,8 +68,8 @@ CREATE TABLE domains (
     pace_from         BIGINT NOT NULL,
     check_asked_at    BIGINT,
     check_asked_by    TEXT,
-    -- Set with due_at by whoever has news while a step may be running; the step's outcome keeps it.
-    nudged_at         BIGINT NOT NULL,
+    -- The generation at which somebody with news set due_at: a step that was running then keeps it.
+    nudged            BIGINT NOT NULL,
     -- What a request through the public name last met, as one document.
     public_probe      TEXT,
     -- The tie after proof; lost_for_us counts positively seen time only.
@@ -200,6 +200,7 @@ CREATE TABLE spends (
     issuer_id   TEXT NOT NULL REFERENCES issuers (id),
     limit_name  TEXT NOT NULL,
     key         TEXT NOT NULL,
+    interval_us BIGINT NOT NULL,
     opened_at   BIGINT NOT NULL,
     deadline    BIGINT NOT NULL,
     PRIMARY KEY (grant_id, limit_name)

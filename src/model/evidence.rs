@@ -53,6 +53,8 @@ pub enum Check {
     Routing,
     /// CAA (RFC 8659).
     Caa,
+    /// Whether somebody else holds the name; present only when that stands in the way.
+    Holding,
 }
 
 /// A DNS record in the three forms people paste.

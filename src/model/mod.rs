@@ -5,6 +5,7 @@
 //! import another folder of the crate, nor a crate that touches the outside world.
 
 pub mod claim;
+pub mod conclude;
 pub mod dispatch;
 pub mod domain;
 pub mod evidence;

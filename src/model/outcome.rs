@@ -6,7 +6,7 @@
 use serde_json::{Value, json};
 
 use super::domain::{Domain, Situation};
-use super::id::{CertificateId, ChallengeId, EdgeId, GrantId, IssuerId, OrderId};
+use super::id::{CertificateId, ChallengeId, DomainId, EdgeId, GrantId, IssuerId, OrderId};
 use super::moment::Moment;
 use super::order::{Lane, Order, OrderState, Purpose};
 use super::secret::Secret;
@@ -40,10 +40,10 @@ pub struct NewCertificate {
 /// Something to write together with the domain's row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Write {
-    /// Become the holder; `ends_quarantine`: also of a name in quarantine.
+    /// Become the holder of a name that is free, or whose quarantine this claim may end.
     TakeHolding {
-        /// Whether a quarantine of another domain may be ended by this claim.
-        ends_quarantine: bool,
+        /// The domain whose quarantine ends: its keys are destroyed with it.
+        ends_quarantine_of: Option<DomainId>,
     },
     /// Stop holding; nobody does.
     FreeHolding,
@@ -70,6 +70,8 @@ pub enum Write {
     Order {
         /// The row.
         order: Box<Order>,
+        /// The state it was decided by; if it changed meanwhile, nothing is recorded.
+        was: OrderState,
         /// What went wrong, if something did.
         problem: Option<String>,
     },
@@ -162,12 +164,13 @@ impl Outcome {
     /// Writes the order with a new state.
     #[must_use]
     pub fn order(self, order: &Order, state: OrderState, now: Moment, change: impl FnOnce(&mut Order)) -> Self {
+        let was = order.state;
         let mut order = order.clone();
         if order.state != state {
             order.state = state;
             order.state_since = now;
         }
         change(&mut order);
-        self.write(Write::Order { order: Box::new(order), problem: None })
+        self.write(Write::Order { order: Box::new(order), was, problem: None })
     }
 }

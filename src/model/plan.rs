@@ -39,6 +39,8 @@ pub enum Observe {
     Order,
     /// The issued chain.
     Chain,
+    /// Whether the token is answered at every address of the name.
+    Token,
     /// What a request through the public name meets.
     PublicName,
 }
@@ -83,7 +85,9 @@ pub fn plan(s: &Situation, now: Moment) -> Next {
     match s.domain.claim {
         Claim::Released | Claim::Withdrawn | Claim::Expired => Next::Rest(Moment::NEVER),
         Claim::Releasing => {
-            let end = s.domain.claim_since + RELEASE_GRACE;
+            // Once another claim holds the name there is nothing left to come back to.
+            let ours = s.holding.as_ref().is_some_and(|h| h.domain_id.as_ref() == Some(&s.domain.id));
+            let end = if ours { s.domain.claim_since + RELEASE_GRACE } else { s.domain.claim_since };
             if now >= end { Next::Change(Change::FinishRelease) } else { Next::Rest(end) }
         }
         Claim::AwaitingDns => {

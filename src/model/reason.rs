@@ -118,6 +118,8 @@ reasons! {
     ChallengeTxtIncomplete = "challenge_txt_incomplete", Wait, Platform, Gone, "Fewer challenge values are served than the order needs.";
     ChallengeNoWildcard = "challenge_no_wildcard", Fail, Tenant, Gone, "The chosen method cannot validate a wildcard name.";
     ChallengeBlockedByProxy = "challenge_blocked_by_proxy", Fail, Tenant, Gone, "A proxy ends TLS before the platform.";
+    HeldElsewhere = "held_elsewhere", Wait, Tenant, Silent, "Another tenant holds this name and still proves it; that record must go before the name can move.";
+    Quarantined = "quarantined", Wait, Nobody, Silent, "The name was let go a short while ago and rests until the former tenant's record is gone.";
 }
 
 /// A text that is no reason code.

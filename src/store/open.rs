@@ -99,22 +99,26 @@ impl Store {
     /// Runs one statement in a transaction of its own; how many rows it changed.
     pub async fn execute(&self, stmt: Stmt) -> StoreResult<u64> {
         self.trip();
-        stmt.execute_on(&self.backend_executor()).await
+        stmt.execute_on(&self.writing()).await
     }
 
-    /// Runs one writing statement with RETURNING, or a query that must see the latest write, on its own.
+    /// Runs one writing statement with RETURNING in a transaction of its own; the first row it gives back.
     pub async fn fetch_optional(&self, stmt: Stmt) -> StoreResult<Option<Row>> {
         self.trip();
-        Ok(stmt.fetch_on(&self.backend_executor()).await?.into_iter().next())
+        Ok(stmt.fetch_on(&self.writing()).await?.into_iter().next())
     }
 
-    /// All rows of one query, on its own.
-    pub async fn fetch_all(&self, stmt: Stmt) -> StoreResult<Vec<Row>> {
+    /// All rows of one query, on its own; on SQLite it waits for no writer.
+    pub async fn query(&self, stmt: Stmt) -> StoreResult<Vec<Row>> {
         self.trip();
-        stmt.fetch_on(&self.backend_executor()).await
+        let pool = match &self.backend {
+            Backend::Sqlite { reader, .. } => super::sql::Pool::Sqlite(reader),
+            Backend::Postgres(pool) => super::sql::Pool::Postgres(pool),
+        };
+        stmt.fetch_on(&pool).await
     }
 
-    fn backend_executor(&self) -> super::sql::Pool<'_> {
+    fn writing(&self) -> super::sql::Pool<'_> {
         match &self.backend {
             Backend::Sqlite { writer, .. } => super::sql::Pool::Sqlite(writer),
             Backend::Postgres(pool) => super::sql::Pool::Postgres(pool),

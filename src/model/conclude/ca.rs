@@ -1,0 +1,265 @@
+//! What the CA's answers mean.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::{Conclusion, Draw};
+use crate::model::claim::ClaimStep;
+use crate::model::domain::{Effect, Situation};
+use crate::model::id::ChallengeId;
+use crate::model::moment::Moment;
+use crate::model::order::{Order, OrderState};
+use crate::model::outcome::{NewCertificate, Outcome, Write};
+use crate::model::pace;
+use crate::model::plan::Observe;
+
+/// The status of an order or authorization (RFC 8555 §7.1.6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the words of the RFC")]
+pub enum CaStatus {
+    Pending,
+    Ready,
+    Processing,
+    Valid,
+    Invalid,
+}
+
+/// An HTTP-01 challenge as the CA offers it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the words of the RFC")]
+pub struct Challenge {
+    pub url: String,
+    pub token: String,
+    pub key_authorization: String,
+}
+
+/// The order's authorization.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuthorizationSeen {
+    /// Its status.
+    pub status: CaStatus,
+    /// Its HTTP-01 challenge, if offered.
+    pub http01: Option<Challenge>,
+    /// What went wrong, in the CA's words.
+    pub problem: Option<String>,
+}
+
+/// What to do after an answer that was not the wanted one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Surely not acted on; the same step may be taken again at once (bad nonce, refused connection).
+    StepAgain,
+    /// Not now; the CA may have said when.
+    RetryAt(Option<Duration>),
+    /// Not before somebody changed something.
+    WaitFor,
+    /// Never with this order.
+    GiveUp,
+    /// No answer came; the CA may have acted.
+    Lost,
+}
+
+/// An answer that was not the wanted one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    /// What to do.
+    pub verdict: Verdict,
+    /// The CA limited the account: everybody at this issuer waits.
+    pub account_limited: bool,
+    /// One line for people.
+    pub said: String,
+    /// The problem document, whole.
+    pub problem: Option<String>,
+}
+
+/// A grant that was offered and surely not taken can be used again for this long.
+const GRANT_AGAIN: Duration = Duration::from_secs(600);
+/// When a CA limits us without saying for how long.
+const DEFAULT_PAUSE: Duration = Duration::from_secs(3600);
+
+/// newOrder was answered with an order.
+pub fn placed(s: &Situation, order: &Order, url: &str, now: Moment) -> Outcome {
+    let mut out = Outcome::of(s, now).order(order, OrderState::Placed, now, |o| o.url = Some(url.to_owned()));
+    if let Some(grant) = &s.grant {
+        out = out.write(Write::GrantCounted(grant.id.clone()));
+    }
+    out.tell(
+        "order_placed",
+        "nameplate",
+        "the CA took the order",
+        json!({"order": order.id, "url": url, "issuer": s.issuer.name}),
+    )
+}
+
+/// The order ends here; the next one waits its time.
+fn fail(s: &Situation, order: &Order, said: &str, problem: Option<&str>, now: Moment) -> Outcome {
+    let mut out = Outcome::of(s, now).order(order, OrderState::Failed, now, |_| {});
+    if let Some(Write::Order { problem: p, .. }) = out.writes.last_mut() {
+        *p = Some(problem.map_or_else(|| json!({"detail": said}).to_string(), str::to_owned));
+    }
+    if let Some(id) = &order.challenge_id {
+        out = out.write(Write::RemoveChallenge(id.clone()));
+    }
+    out.domain.failures += 1;
+    out.tell("order_failed", "ca", said, json!({"order": order.id, "url": order.url, "problem": problem}))
+}
+
+/// An answer that was not the wanted one, at `effect` or while reading (`None`).
+pub fn trouble(s: &Situation, order: &Order, effect: Option<Effect>, t: &Trouble, now: Moment) -> Outcome {
+    if effect == Some(Effect::NewOrder) {
+        return order_refused(s, order, t, now);
+    }
+    match t.verdict {
+        Verdict::WaitFor | Verdict::GiveUp => fail(s, order, &t.said, t.problem.as_deref(), now),
+        Verdict::StepAgain => Outcome::of(s, now + Duration::from_secs(1)),
+        // Effects after newOrder are re-read before they are done again, so an answer that never came is only a wait.
+        Verdict::RetryAt(_) | Verdict::Lost => {
+            let told = if let Verdict::RetryAt(wait) = t.verdict { wait } else { None };
+            let wait = told.unwrap_or_else(|| (now.since(order.state_since) / 4).clamp(SHORTEST, LONGEST));
+            Outcome::of(s, now + wait).tell("ca_not_answering", "ca", t.said.clone(), json!({"order": order.id}))
+        }
+    }
+}
+
+const SHORTEST: Duration = Duration::from_secs(2);
+const LONGEST: Duration = Duration::from_secs(600);
+
+fn order_refused(s: &Situation, order: &Order, t: &Trouble, now: Moment) -> Outcome {
+    let Some(grant) = &s.grant else { return Outcome::of(s, now) };
+    match t.verdict {
+        Verdict::StepAgain => Outcome::of(s, now + Duration::from_secs(1))
+            .write(Write::GrantAgain(grant.id.clone(), now + GRANT_AGAIN))
+            .tell("order_step_again", "ca", t.said.clone(), json!({"order": order.id})),
+        Verdict::RetryAt(wait) => {
+            let until = now + wait.unwrap_or(DEFAULT_PAUSE);
+            let mut out = Outcome::of(s, until)
+                .order(order, OrderState::Waiting, now, |o| {
+                    o.not_before = until;
+                    o.grant_id = None;
+                })
+                .write(Write::GrantReturned(grant.id.clone()));
+            if t.account_limited {
+                out = out.write(Write::AccountPause(s.issuer.id.clone(), until));
+            }
+            out.tell(
+                "order_postponed",
+                "ca",
+                t.said.clone(),
+                json!({"order": order.id, "until": until.rfc3339(), "problem": t.problem}),
+            )
+        }
+        Verdict::WaitFor | Verdict::GiveUp => {
+            fail(s, order, &t.said, t.problem.as_deref(), now).write(Write::GrantCounted(grant.id.clone()))
+        }
+        Verdict::Lost => lost(s, order, &t.said, now),
+    }
+}
+
+/// The answer to newOrder never came: the row is lost, its spend stays open until its deadline.
+pub(super) fn lost(s: &Situation, order: &Order, said: &str, now: Moment) -> Outcome {
+    Outcome::of(s, now).order(order, OrderState::Lost, now, |_| {}).tell(
+        "order_lost",
+        "nameplate",
+        said.to_owned(),
+        json!({"order": order.id}),
+    )
+}
+
+/// No progress for too long.
+pub(super) fn stuck(s: &Situation, order: &Order, now: Moment) -> Outcome {
+    fail(s, order, &format!("the order made no progress since {}", order.state_since), None, now)
+}
+
+/// The authorization was read.
+pub fn authorization(s: &Situation, order: &Order, seen: &AuthorizationSeen, now: Moment, draw: Draw<'_>) -> Outcome {
+    match (seen.status, &seen.http01) {
+        (CaStatus::Invalid, _) => fail(s, order, "the CA could not validate the name", seen.problem.as_deref(), now),
+        // A reused authorization: nothing to answer, the order itself says whether it is ready.
+        (CaStatus::Valid, _) => Outcome::of(s, now)
+            .order(order, OrderState::Authorizing, now, |o| o.announced_at = Some(now))
+            .note("authorization_reused", "the CA still remembers an earlier validation of this name"),
+        (_, None) => fail(s, order, "the CA offers no http-01 challenge for this name", None, now),
+        (_, Some(c)) => {
+            let id = ChallengeId::mint(now, draw());
+            Outcome::of(s, now)
+                .order(order, OrderState::Authorizing, now, |o| {
+                    o.challenge_url = Some(c.url.clone());
+                    o.challenge_id = Some(id.clone());
+                })
+                .write(Write::PublishChallenge {
+                    id,
+                    order_id: order.id.clone(),
+                    token: c.token.clone(),
+                    key_authorization: c.key_authorization.clone(),
+                })
+                .note("challenge_published", "the CA's token is on its way to the edges")
+        }
+    }
+}
+
+/// The CA was told that the token can be fetched.
+pub fn announced(s: &Situation, order: &Order, now: Moment) -> Outcome {
+    Outcome::of(s, now + Duration::from_millis(100))
+        .order(order, OrderState::Authorizing, now, |o| o.announced_at = Some(now))
+        .note("challenge_announced", "every counted edge answers the token; the CA was told to fetch it")
+}
+
+/// The order was read while authorizing or finalizing.
+pub fn order_status(
+    s: &Situation,
+    order: &Order,
+    status: CaStatus,
+    problem: Option<&str>,
+    retry_after: Option<Duration>,
+    now: Moment,
+) -> Conclusion {
+    let since = if order.state == OrderState::Authorizing { order.announced_at } else { None }.unwrap_or(order.state_since);
+    let rest = || {
+        let wait = pace::poll_again_in(since, now).max(retry_after.unwrap_or_default().min(LONGEST));
+        Conclusion::from(Outcome::of(s, now + wait))
+    };
+    match (order.state, status) {
+        (_, CaStatus::Invalid) => fail(s, order, "the CA ended the order without a certificate", problem, now).into(),
+        (OrderState::Authorizing, CaStatus::Ready | CaStatus::Processing | CaStatus::Valid) => {
+            // Processing and valid: the CSR is with the CA already, from a step whose end was never recorded.
+            let next = if status == CaStatus::Ready { OrderState::Ready } else { OrderState::Finalizing };
+            let mut out = Outcome::of(s, now).order(order, next, now, |_| {});
+            if let Some(id) = &order.challenge_id {
+                out = out.write(Write::RemoveChallenge(id.clone()));
+            }
+            out.tell("order_ready", "ca", "the CA validated the name", json!({"order": order.id})).into()
+        }
+        (OrderState::Finalizing, CaStatus::Valid) => Conclusion::Observe(Observe::Chain),
+        (OrderState::Finalizing, CaStatus::Ready) => Outcome::of(s, now).order(order, OrderState::Ready, now, |_| {}).into(),
+        _ => rest(),
+    }
+}
+
+/// The CSR was sent.
+pub fn finalized(s: &Situation, order: &Order, now: Moment) -> Outcome {
+    Outcome::of(s, now + Duration::from_millis(50))
+        .order(order, OrderState::Finalizing, now, |_| {})
+        .note("finalized", "the certificate request was sent")
+}
+
+/// The chain was downloaded and checked against key and names.
+pub fn chain(s: &Situation, order: &Order, certificate: NewCertificate, now: Moment) -> Outcome {
+    let mut out = Outcome::of(s, now);
+    if let Ok(claim) = s.domain.claim.after(ClaimStep::GoLive) {
+        out.domain.claim = claim;
+        out.domain.claim_since = now;
+    }
+    out.domain.certificate_id = Some(certificate.id.clone());
+    out.domain.active_since = None;
+    out.domain.failures = 0;
+    let detail = json!({
+        "certificate": certificate.id, "serial": certificate.serial, "not_after": certificate.not_after.rfc3339(),
+        "issuer": s.issuer.name,
+    });
+    let id = certificate.id.clone();
+    out.order(order, OrderState::Issued, now, |o| o.certificate_id = Some(id.clone()))
+        .write(Write::StoreCertificate { order_id: order.id.clone(), certificate: Box::new(certificate) })
+        .write(Write::RouteServe(id))
+        .tell("certificate_stored", "ca", "the chain fits its key and names and is stored; edges are told", detail)
+}

@@ -1,0 +1,83 @@
+//! Changes that need nothing from outside.
+
+use serde_json::json;
+
+use super::{Draw, ca};
+use crate::model::claim::ClaimStep;
+use crate::model::domain::{GrantState, Situation};
+use crate::model::id::OrderId;
+use crate::model::moment::Moment;
+use crate::model::order::{Lane, OrderState, Purpose};
+use crate::model::outcome::{Outcome, Write};
+use crate::model::pace;
+use crate::model::plan::{self, Change};
+use crate::model::secret::Secret;
+
+/// What a change leaves behind. `key` is the drawn key where the change is [`Change::PrepareKey`].
+pub fn change(s: &Situation, change: Change, key: Option<Secret>, now: Moment, draw: Draw<'_>) -> Outcome {
+    let again = Outcome::of(s, now);
+    match (change, &s.order) {
+        (Change::Expire, _) => {
+            let mut out = again;
+            if let Ok(claim) = s.domain.claim.after(ClaimStep::Expire) {
+                out.domain.claim = claim;
+                out.domain.claim_since = now;
+            }
+            out.domain.due_at = Moment::NEVER;
+            out.write(Write::CloseAttempt)
+                .note("expired", "the attempt's deadline passed without proof; a new claim opens a new attempt")
+        }
+        (Change::FinishRelease, _) => {
+            let mut out = again;
+            if let Ok(claim) = s.domain.claim.after(ClaimStep::Finish) {
+                out.domain.claim = claim;
+                out.domain.claim_since = now;
+            }
+            out.domain.due_at = Moment::NEVER;
+            out.domain.released_at = Some(now);
+            out.domain.certificate_id = None;
+            out.write(Write::DestroyKeys)
+                .write(Write::CloseAttempt)
+                .note("released", "the grace after removal is over; key and certificate are destroyed")
+        }
+        (Change::OpenOrder, _) => {
+            let eligible = match (s.domain.all_pass(), s.domain.failures) {
+                (false, _) => Moment::NEVER,
+                (true, 0) => now,
+                (true, n) => now + pace::retry_order_in(n),
+            };
+            let id = OrderId::mint(now, draw());
+            Outcome::of(s, plan::next_look(s))
+                .write(Write::OpenOrder {
+                    id: id.clone(),
+                    purpose: Purpose::First,
+                    lane: Lane::Single,
+                    issuer_id: s.issuer.id.clone(),
+                    not_before: eligible,
+                })
+                .tell(
+                    "order_opened",
+                    "nameplate",
+                    "an order waits for its turn",
+                    json!({"order": id, "not_before": (eligible != Moment::NEVER).then(|| eligible.rfc3339())}),
+                )
+        }
+        (Change::PrepareKey, Some(order)) => match key {
+            Some(key) => again.write(Write::OrderKey { id: order.id.clone(), key }),
+            None => again,
+        },
+        (Change::Requeue, Some(order)) => {
+            let mut out = again.order(order, OrderState::Waiting, now, |o| o.grant_id = None);
+            if let Some(grant) = s.grant.as_ref().filter(|g| g.state == GrantState::Open) {
+                out = out.write(Write::GrantReturned(grant.id.clone()));
+            }
+            out.domain.due_at = plan::next_look(s);
+            out.note("grant_expired", "the grant was not used in time; the order waits for another")
+        }
+        (Change::LoseOrder, Some(order)) => {
+            ca::lost(s, order, "the answer to newOrder never came; at most this one grant is gone", now)
+        }
+        (Change::GiveUpOrder, Some(order)) => ca::stuck(s, order, now),
+        (Change::PrepareKey | Change::Requeue | Change::LoseOrder | Change::GiveUpOrder, None) => again,
+    }
+}

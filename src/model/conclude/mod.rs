@@ -1,0 +1,47 @@
+//! What follows from what was seen or done: each function takes the situation and one result and gives the outcome to record.
+//!
+//! The counterpart of [`plan`](super::plan): `plan` says what to find out or do, a function here says what it means. All pure;
+//! whoever calls them drew the ids and read the clock. How to get it wrong: decide here by anything but the arguments, or move
+//! a claim without [`Claim::after`](super::claim::Claim::after).
+
+mod ca;
+mod change;
+mod look;
+mod remove;
+mod rollout;
+
+#[cfg(test)]
+mod tests;
+
+pub use ca::{
+    AuthorizationSeen, CaStatus, Challenge, Trouble, Verdict as CaVerdict, announced, authorization, chain, finalized,
+    order_status, placed, trouble,
+};
+pub use change::change;
+pub use look::{Former, Looked, Presence, look};
+pub use remove::remove;
+pub use rollout::{Rollout, certificate_rollout, challenge_rollout, public_name, token_fetched};
+
+use super::domain::Effect;
+use super::outcome::Outcome;
+use super::plan::Observe;
+
+/// What a conclusion leads to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Conclusion {
+    /// Record this.
+    Record(Box<Outcome>),
+    /// Look at one more thing first.
+    Observe(Observe),
+    /// Go on to this effect.
+    Act(Effect),
+}
+
+impl From<Outcome> for Conclusion {
+    fn from(o: Outcome) -> Self {
+        Conclusion::Record(Box::new(o))
+    }
+}
+
+/// Ten drawn bytes for a new id.
+pub type Draw<'a> = &'a mut (dyn FnMut() -> [u8; 10] + Send);

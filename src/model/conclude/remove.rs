@@ -1,0 +1,41 @@
+//! A tenant (or an operator) removes a domain.
+
+use serde_json::json;
+
+use crate::model::claim::{Claim, ClaimStep, RefusedStep};
+use crate::model::domain::{GrantState, Situation};
+use crate::model::moment::Moment;
+use crate::model::order::OrderState;
+use crate::model::outcome::{Outcome, Write};
+use crate::model::plan;
+
+/// What removal leaves behind: before proof nothing remains; after it, route, challenge and open work are gone at once, the
+/// name is in quarantine, and key and certificate stay for undo until the grace is over.
+pub fn remove(s: &Situation, actor: &str, now: Moment) -> Result<Outcome, RefusedStep> {
+    let from = s.domain.claim;
+    let to = from.after(ClaimStep::Remove)?;
+    let mut out = Outcome::of(s, if to == Claim::Releasing { now + plan::RELEASE_GRACE } else { Moment::NEVER });
+    out.domain.claim = to;
+    out.domain.claim_since = now;
+    out.domain.active_since = None;
+    if let Some(order) = s.order.as_ref().filter(|o| o.state.is_open()) {
+        out = out.order(order, OrderState::Failed, now, |_| {});
+        if let Some(id) = &order.challenge_id {
+            out = out.write(Write::RemoveChallenge(id.clone()));
+        }
+    }
+    if let Some(grant) = s.grant.as_ref().filter(|g| g.state == GrantState::Open) {
+        out = out.write(Write::GrantReturned(grant.id.clone()));
+    }
+    let detail = json!({"from": from.as_str(), "to": to.as_str()});
+    Ok(if to == Claim::Releasing {
+        out.write(Write::RouteGone).write(Write::Quarantine).tell(
+            "removed",
+            actor,
+            "the route is gone; the name rests until its DNS has let go of us",
+            detail,
+        )
+    } else {
+        out.write(Write::CloseAttempt).tell("withdrawn", actor, "the claim was removed before proof", detail)
+    })
+}

@@ -1,0 +1,105 @@
+//! What the edges' cursors, and a request through the public name, mean.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::Conclusion;
+use crate::model::domain::{Effect, PublicProbe, Situation};
+use crate::model::id::EdgeId;
+use crate::model::moment::Moment;
+use crate::model::order::Order;
+use crate::model::outcome::{Outcome, Write};
+use crate::model::pace;
+use crate::model::plan::{self, Observe};
+
+/// How far the counted edges are with one thing of the feed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rollout {
+    /// Edges that count: registered, not drained, heard from lately.
+    pub counted: usize,
+    /// Those of them that do not have it yet.
+    pub behind: Vec<(EdgeId, String)>,
+    /// Those that acknowledged it but serve something else, and what.
+    pub exceptions: Vec<String>,
+    /// Whether the feed has given it a number yet.
+    pub numbered: bool,
+}
+
+impl Rollout {
+    /// Whether at least `min_edges` count and all of them have it.
+    pub fn complete(&self, min_edges: usize) -> bool {
+        self.numbered && self.counted >= min_edges && self.behind.is_empty() && self.exceptions.is_empty()
+    }
+}
+
+/// The longest wait between two looks at a rollout that is under way.
+const NEXT_LOOK: Duration = Duration::from_secs(5);
+
+/// The edges were asked about the challenge.
+pub fn challenge_rollout(s: &Situation, order: &Order, r: &Rollout, min_edges: usize, now: Moment) -> Conclusion {
+    let late = now.since(order.state_since) > plan::LAGGARD;
+    if r.complete(min_edges) {
+        // After a minute some edge may have been left behind: the token must be seen at every address of the name.
+        return if late { Conclusion::Observe(Observe::Token) } else { Conclusion::Act(Effect::Announce) };
+    }
+    let next = now + pace::poll_again_in(order.state_since, now).min(NEXT_LOOK);
+    let out = Outcome::of(s, next);
+    if late && r.numbered && r.counted > min_edges.max(r.behind.len()) && !r.behind.is_empty() {
+        let names: Vec<_> = r.behind.iter().map(|(_, name)| name.clone()).collect();
+        let lost = r.behind.iter().map(|(id, _)| id.clone()).collect();
+        return out
+            .write(Write::EdgesLost(lost))
+            .tell(
+                "edges_lost",
+                "nameplate",
+                "edges that did not take a token within a minute count no more until they catch up",
+                json!({ "edges": names }),
+            )
+            .into();
+    }
+    out.into()
+}
+
+/// The token was fetched (or not) from every address of the name.
+pub fn token_fetched(s: &Situation, order: &Order, missing: &[String], now: Moment) -> Conclusion {
+    if missing.is_empty() {
+        return Conclusion::Act(Effect::Announce);
+    }
+    let next = now + pace::poll_again_in(order.state_since, now);
+    Outcome::of(s, next)
+        .tell(
+            "token_not_everywhere",
+            "nameplate",
+            "the token is not answered at every address of the name, so the CA is not told yet",
+            json!({ "addresses": missing }),
+        )
+        .into()
+}
+
+/// The edges were asked about the certificate.
+pub fn certificate_rollout(s: &Situation, r: &Rollout, min_edges: usize, now: Moment) -> Conclusion {
+    if r.complete(min_edges) {
+        return Conclusion::Observe(Observe::PublicName);
+    }
+    Outcome::of(s, now + pace::poll_again_in(s.domain.claim_since, now).min(NEXT_LOOK)).into()
+}
+
+/// Every counted edge serves the certificate; the public name was asked once.
+pub fn public_name(s: &Situation, probe: PublicProbe, now: Moment) -> Outcome {
+    let mut s = s.clone();
+    s.domain.active_since = Some(now);
+    s.domain.public_probe = Some(probe.clone());
+    let out = Outcome::of(&s, plan::next_look(&s)).tell(
+        "active",
+        "edge",
+        "every counted edge serves the certificate",
+        json!({"certificate": s.certificate.as_ref().map(|c| c.serial.clone())}),
+    );
+    let (kind, cause) = if probe.ok {
+        ("public_name_ok", "a request through the public name met the stored certificate")
+    } else {
+        ("public_name_elsewhere", "a request through the public name did not meet the stored certificate")
+    };
+    out.tell(kind, "nameplate", cause, json!({ "seen": probe.seen }))
+}

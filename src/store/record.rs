@@ -1,0 +1,367 @@
+//! Recording: the intent before an effect, the outcome after a step. A stale generation can write neither.
+
+use super::{Stmt, StoreError, StoreResult, Tx, outbox, sql};
+use crate::model::domain::{Domain, Effect, Situation};
+use crate::model::id::{EventId, GrantId, OrderId};
+use crate::model::moment::Moment;
+use crate::model::order::Order;
+use crate::model::outcome::{NewCertificate, NewEvent, Outcome, Write};
+use crate::model::secret::Secret;
+
+/// How long after its grant a spend whose outcome is unknown stays open: longer than any call can last.
+const SPEND_DEADLINE_SECS: i64 = 120;
+
+/// What became of a recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recorded {
+    /// Written.
+    Yes,
+    /// The generation or a state it was decided by is no longer the present one: nothing was written.
+    Superseded,
+    /// The name is held by somebody else by now: nothing was written.
+    NotHolder,
+}
+
+/// Seals a key for a row; the vault, seen from the store.
+pub type Seal<'a> = &'a (dyn Fn(&OrderId, &Secret) -> Vec<u8> + Send + Sync);
+
+/// Records that `effect` is about to be done. The caller commits when it is [`Recorded::Yes`] and drops `tx` when not.
+pub async fn intent(tx: &mut Tx, s: &Situation, effect: Effect, object_id: &str, now: Moment) -> StoreResult<Recorded> {
+    let mut stmts = vec![
+        sql("INSERT INTO intents (subject_kind, subject_id, effect, object_id, generation, recorded_at) \
+             SELECT 'domain', d.id, $3, $4, d.generation, $5 FROM domains d WHERE d.id = $1 AND d.generation = $2 \
+             ON CONFLICT (subject_kind, subject_id) DO UPDATE SET effect = excluded.effect, \
+               object_id = excluded.object_id, generation = excluded.generation, recorded_at = excluded.recorded_at")
+        .bind(s.domain.id.as_str())
+        .bind(s.domain.generation)
+        .bind(effect.as_str())
+        .bind(object_id)
+        .bind(now),
+    ];
+    if effect == Effect::NewOrder {
+        let grant = s.grant.as_ref().map_or("", |g| g.id.as_str());
+        stmts.push(
+            sql("UPDATE grants SET state = 'used' WHERE id = $1 AND state = 'open' AND expires_at > $2")
+                .bind(grant)
+                .bind(now),
+        );
+    }
+    let changed = tx.batch(stmts).await?;
+    Ok(if changed.iter().all(|n| *n == 1) { Recorded::Yes } else { Recorded::Superseded })
+}
+
+/// Records an outcome decided at the situation's generation. The caller commits when it is [`Recorded::Yes`] and drops `tx`
+/// when not. `event_ids` mints ids for the events.
+pub async fn outcome(
+    tx: &mut Tx,
+    s: &Situation,
+    out: &Outcome,
+    now: Moment,
+    seal: Seal<'_>,
+    mut event_id: impl FnMut() -> EventId,
+) -> StoreResult<Recorded> {
+    let mut batch = Batch { stmts: Vec::new(), guards: Vec::new(), holding: None };
+    let seq = s.domain.event_seq + i64::try_from(out.events.len()).unwrap_or(i64::MAX);
+    batch.guarded(row(&out.domain, seq, now)?);
+    for write in &out.writes {
+        batch.write(s, write, now, seal, &mut || event_id().to_string())?;
+    }
+    for (event, n) in out.events.iter().zip(1..) {
+        batch.free(event_row(&s.domain, event, s.domain.event_seq + n, &event_id(), now));
+    }
+    let changed = tx.batch(batch.stmts).await?;
+    if batch.guards.iter().any(|i| changed.get(*i) != Some(&1)) {
+        return Ok(Recorded::Superseded);
+    }
+    if batch.holding.is_some_and(|i| changed.get(i) != Some(&1)) {
+        return Ok(Recorded::NotHolder);
+    }
+    Ok(Recorded::Yes)
+}
+
+/// An event's row.
+pub fn event_row(domain: &Domain, event: &NewEvent, seq: i64, id: &EventId, now: Moment) -> Stmt {
+    sql("INSERT INTO events (id, tenant_id, domain_id, domain_seq, kind, actor, cause, detail, at) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)")
+    .bind(id.as_str())
+    .bind(domain.tenant_id.as_str())
+    .bind(domain.id.as_str())
+    .bind(seq)
+    .bind(event.kind)
+    .bind(event.actor.as_str())
+    .bind(event.cause.as_str())
+    .bind(event.detail.to_string())
+    .bind(now)
+}
+
+/// A document as JSON text.
+pub fn document<T: serde::Serialize>(value: &T) -> StoreResult<String> {
+    serde_json::to_string(value).map_err(StoreError::unavailable)
+}
+
+fn row(d: &Domain, event_seq: i64, now: Moment) -> StoreResult<Stmt> {
+    Ok(sql("UPDATE domains SET claim = $3, claim_since = $4, evidence = $5, looked_at = $6, public_probe = $7, tie = $8, \
+           due_at = CASE WHEN nudged >= $2 THEN $9 ELSE $10 END, lease_owner = NULL, lease_until = 0, settled = $2, \
+           failures = $11, event_seq = $12, certificate_id = $13, active_since = $14, released_at = $15 \
+         WHERE id = $1 AND generation = $2")
+    .bind(d.id.as_str())
+    .bind(d.generation)
+    .bind(d.claim.as_str())
+    .bind(d.claim_since)
+    .bind(document(&d.evidence)?)
+    .bind(d.looked_at)
+    .bind(d.public_probe.as_ref().map(document).transpose()?)
+    .bind(d.tie.as_str())
+    .bind(now)
+    .bind(d.due_at)
+    .bind(d.failures)
+    .bind(event_seq)
+    .bind(d.certificate_id.as_ref().map(|c| c.as_str()))
+    .bind(d.active_since)
+    .bind(d.released_at))
+}
+
+struct Batch {
+    stmts: Vec<Stmt>,
+    /// Statements that must change exactly one row.
+    guards: Vec<usize>,
+    /// The statement that takes the holding.
+    holding: Option<usize>,
+}
+
+impl Batch {
+    fn free(&mut self, stmt: Stmt) {
+        self.stmts.push(stmt);
+    }
+
+    fn guarded(&mut self, stmt: Stmt) {
+        self.guards.push(self.stmts.len());
+        self.stmts.push(stmt);
+    }
+
+    fn write(
+        &mut self,
+        s: &Situation,
+        write: &Write,
+        now: Moment,
+        seal: Seal<'_>,
+        id: &mut dyn FnMut() -> String,
+    ) -> StoreResult<()> {
+        let d = &s.domain;
+        match write {
+            Write::TakeHolding { ends_quarantine_of } => {
+                self.holding = Some(self.stmts.len());
+                self.free(take_holding(d, ends_quarantine_of.as_ref().map(|f| f.as_str()), now));
+                if let Some(former) = ends_quarantine_of {
+                    self.free(destroy_certificate_keys(former.as_str(), now));
+                    self.free(nudge(former.as_str(), now));
+                }
+            }
+            Write::FreeHolding => self.free(let_go(d, "free", now)),
+            Write::Quarantine => self.free(let_go(d, "quarantined", now)),
+            Write::ProveAttempt => self.free(
+                sql("UPDATE attempts SET proven_at = $2 WHERE id = $1").bind(d.attempt_id.as_str()).bind(now),
+            ),
+            Write::CloseAttempt => self.free(
+                sql("UPDATE attempts SET closed_at = $2 WHERE id = $1").bind(d.attempt_id.as_str()).bind(now),
+            ),
+            Write::OpenOrder { id, purpose, lane, issuer_id, not_before } => self.free(
+                sql("INSERT INTO orders (id, domain_id, purpose, lane, issuer_id, state, state_since, not_before, created_at) \
+                     VALUES ($1, $2, $3, $4, $5, 'waiting', $6, $7, $6)")
+                .bind(id.as_str())
+                .bind(d.id.as_str())
+                .bind(purpose.as_str())
+                .bind(lane.as_str())
+                .bind(issuer_id.as_str())
+                .bind(now)
+                .bind(*not_before),
+            ),
+            Write::Order { order, was, problem } => self.guarded(order_row(order, was.as_str(), problem.as_deref())),
+            Write::OrderKey { id, key } => self.guarded(
+                sql("UPDATE orders SET sealed_key = $2 WHERE id = $1 AND state = 'granted'")
+                    .bind(id.as_str())
+                    .bind(seal(id, key)),
+            ),
+            Write::GrantCounted(grant) => self.counted(grant, now),
+            Write::GrantReturned(grant) => {
+                self.free(
+                    sql("UPDATE grants SET state = 'returned' WHERE id = $1 AND state IN ('open', 'used')")
+                        .bind(grant.as_str()),
+                );
+                self.free(sql("DELETE FROM spends WHERE grant_id = $1").bind(grant.as_str()));
+            }
+            Write::GrantAgain(grant, until) => {
+                self.free(
+                    sql("UPDATE grants SET state = 'open', expires_at = $2 WHERE id = $1").bind(grant.as_str()).bind(*until),
+                );
+                self.free(
+                    sql("UPDATE spends SET deadline = $2 WHERE grant_id = $1")
+                        .bind(grant.as_str())
+                        .bind(until.micros().saturating_add(SPEND_DEADLINE_SECS * 1_000_000)),
+                );
+            }
+            Write::AccountPause(issuer, until) => self.free(
+                sql("UPDATE issuers SET not_before = $2 WHERE id = $1 AND not_before < $2")
+                    .bind(issuer.as_str())
+                    .bind(*until),
+            ),
+            Write::PublishChallenge { id: challenge, order_id, token, key_authorization } => {
+                self.free(
+                    sql("INSERT INTO challenges (id, order_id, hostname, token, key_authorization, published_at) \
+                         VALUES ($1, $2, $3, $4, $5, $6)")
+                    .bind(challenge.as_str())
+                    .bind(order_id.as_str())
+                    .bind(d.hostname.as_str())
+                    .bind(token.as_str())
+                    .bind(key_authorization.as_str())
+                    .bind(now),
+                );
+                self.free(outbox::insert(&id(), "challenge", challenge.as_str(), now.micros(), now));
+            }
+            Write::RemoveChallenge(challenge) => {
+                self.free(
+                    sql("UPDATE challenges SET removed_at = $2 WHERE id = $1 AND removed_at IS NULL")
+                        .bind(challenge.as_str())
+                        .bind(now),
+                );
+                self.free(outbox::insert(&id(), "challenge", challenge.as_str(), now.micros(), now));
+            }
+            Write::StoreCertificate { order_id, certificate } => self.store_certificate(s, order_id, certificate, now, id),
+            Write::RouteServe(certificate) => {
+                self.free(
+                    sql("INSERT INTO routes (hostname, tenant_id, domain_id, term, action, certificate_id, version) \
+                         VALUES ($1, $2, $3, $4, 'serve', $5, $6) \
+                         ON CONFLICT (hostname) DO UPDATE SET tenant_id = excluded.tenant_id, \
+                           domain_id = excluded.domain_id, term = excluded.term, action = 'serve', \
+                           certificate_id = excluded.certificate_id, version = excluded.version")
+                    .bind(d.hostname.as_str())
+                    .bind(d.tenant_id.as_str())
+                    .bind(d.id.as_str())
+                    .bind(s.holding.as_ref().map_or(1, |h| h.term))
+                    .bind(certificate.as_str())
+                    .bind(now),
+                );
+                self.free(outbox::insert(&id(), "host", d.hostname.as_str(), now.micros(), now));
+            }
+            Write::RouteGone => {
+                self.free(
+                    sql("UPDATE routes SET action = 'gone', certificate_id = NULL, version = $3 \
+                         WHERE hostname = $1 AND domain_id = $2")
+                    .bind(d.hostname.as_str())
+                    .bind(d.id.as_str())
+                    .bind(now),
+                );
+                self.free(outbox::insert(&id(), "host", d.hostname.as_str(), now.micros(), now));
+            }
+            Write::DestroyKeys => {
+                self.free(destroy_certificate_keys(d.id.as_str(), now));
+                self.free(sql("UPDATE orders SET sealed_key = NULL WHERE domain_id = $1").bind(d.id.as_str()));
+            }
+            Write::EdgesLost(edges) => {
+                for edge in edges {
+                    self.free(
+                        sql("UPDATE edges SET lost_at = $2 WHERE id = $1 AND lost_at IS NULL").bind(edge.as_str()).bind(now),
+                    );
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn counted(&mut self, grant: &GrantId, now: Moment) {
+        self.free(sql("UPDATE grants SET state = 'used' WHERE id = $1").bind(grant.as_str()));
+        self.free(
+            sql("UPDATE ledger SET tat = CASE WHEN tat > $2 THEN tat ELSE $2 END + \
+                   (SELECT p.interval_us FROM spends p WHERE p.grant_id = $1 AND p.limit_name = ledger.limit_name) \
+                 WHERE EXISTS (SELECT 1 FROM spends p WHERE p.grant_id = $1 AND p.issuer_id = ledger.issuer_id \
+                   AND p.limit_name = ledger.limit_name AND p.key = ledger.key)")
+            .bind(grant.as_str())
+            .bind(now),
+        );
+        self.free(sql("DELETE FROM spends WHERE grant_id = $1").bind(grant.as_str()));
+    }
+
+    /// Key and chain as one unit: the sealed key comes from the order's row, under whose id it was sealed.
+    fn store_certificate(
+        &mut self,
+        s: &Situation,
+        order_id: &OrderId,
+        c: &NewCertificate,
+        now: Moment,
+        id: &mut dyn FnMut() -> String,
+    ) {
+        self.guarded(
+            sql("INSERT INTO certificates (id, domain_id, tenant_id, source, issuer_id, order_id, serial, fingerprint, \
+                   chain, sealed_key, not_before, not_after, ari_id, stored_at) \
+                 SELECT $1, o.domain_id, $2, 'order', o.issuer_id, o.id, $4, $5, $6, o.sealed_key, $7, $8, $9, $10 \
+                 FROM orders o WHERE o.id = $3 AND o.sealed_key IS NOT NULL")
+            .bind(c.id.as_str())
+            .bind(s.domain.tenant_id.as_str())
+            .bind(order_id.as_str())
+            .bind(c.serial.as_str())
+            .bind(c.fingerprint.as_str())
+            .bind(c.chain.as_str())
+            .bind(c.not_before)
+            .bind(c.not_after)
+            .bind(c.ari_id.as_deref())
+            .bind(now),
+        );
+        self.free(
+            sql("INSERT INTO certificate_names (certificate_id, name) VALUES ($1, $2)")
+                .bind(c.id.as_str())
+                .bind(s.domain.hostname.as_str()),
+        );
+        self.free(outbox::insert(&id(), "certificate", c.id.as_str(), 1, now));
+    }
+}
+
+fn order_row(o: &Order, was: &str, problem: Option<&str>) -> Stmt {
+    sql("UPDATE orders SET state = $3, state_since = $4, not_before = $5, url = $6, challenge_url = $7, challenge_id = $8, \
+           announced_at = $9, problem = COALESCE($10, problem), certificate_id = $11 WHERE id = $1 AND state = $2")
+    .bind(o.id.as_str())
+    .bind(was)
+    .bind(o.state.as_str())
+    .bind(o.state_since)
+    .bind(o.not_before)
+    .bind(o.url.as_deref())
+    .bind(o.challenge_url.as_deref())
+    .bind(o.challenge_id.as_ref().map(|c| c.as_str()))
+    .bind(o.announced_at)
+    .bind(problem)
+    .bind(o.certificate_id.as_ref().map(|c| c.as_str()))
+}
+
+fn take_holding(d: &Domain, ends_quarantine_of: Option<&str>, now: Moment) -> Stmt {
+    sql("INSERT INTO holdings (hostname, domain_id, tenant_id, state, term, since, looks_off) \
+         VALUES ($1, $2, $3, 'held', 1, $4, 0) \
+         ON CONFLICT (hostname) DO UPDATE SET domain_id = excluded.domain_id, tenant_id = excluded.tenant_id, \
+           state = 'held', term = holdings.term + 1, since = excluded.since, looks_off = 0, first_off_at = NULL \
+         WHERE holdings.state = 'free' OR holdings.domain_id = excluded.domain_id \
+           OR (holdings.state = 'quarantined' AND holdings.domain_id = $5)")
+    .bind(d.hostname.as_str())
+    .bind(d.id.as_str())
+    .bind(d.tenant_id.as_str())
+    .bind(now)
+    .bind(ends_quarantine_of)
+}
+
+fn let_go(d: &Domain, state: &'static str, now: Moment) -> Stmt {
+    sql("UPDATE holdings SET state = $3, since = $4 WHERE hostname = $1 AND domain_id = $2")
+        .bind(d.hostname.as_str())
+        .bind(d.id.as_str())
+        .bind(state)
+        .bind(now)
+}
+
+fn destroy_certificate_keys(domain: &str, now: Moment) -> Stmt {
+    sql("UPDATE certificates SET sealed_key = NULL, destroyed_at = $2 WHERE domain_id = $1 AND destroyed_at IS NULL")
+        .bind(domain)
+        .bind(now)
+}
+
+/// Something happened that the domain should look at; a step in flight keeps it due.
+pub fn nudge(domain: &str, now: Moment) -> Stmt {
+    sql("UPDATE domains SET due_at = CASE WHEN due_at > $2 THEN $2 ELSE due_at END, nudged = generation WHERE id = $1")
+        .bind(domain)
+        .bind(now)
+}

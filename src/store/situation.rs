@@ -1,0 +1,181 @@
+//! Taking a domain's lease, and reading everything next to it in one query.
+
+use std::time::Duration;
+
+use super::{Row, Stmt, Store, StoreError, StoreResult, Tx, sql};
+use crate::model::domain::{Attempt, Domain, Grant, Holding, InUse, Issuer, OpenIntent, Situation};
+use crate::model::hostname::Hostname;
+use crate::model::id::DomainId;
+use crate::model::moment::Moment;
+use crate::model::order::Order;
+
+/// Takes the lease of a domain that is due, raising its generation; nothing when it is not due or somebody else has it.
+pub async fn take(store: &Store, id: &DomainId, owner: &str, now: Moment, lease: Duration) -> StoreResult<Option<Domain>> {
+    let stmt = sql("UPDATE domains SET lease_owner = $2, lease_until = $3, generation = generation + 1 \
+         WHERE id = $1 AND due_at <= $4 AND lease_until <= $4 RETURNING *")
+    .bind(id.as_str())
+    .bind(owner)
+    .bind(now + lease)
+    .bind(now);
+    store.fetch_optional(stmt).await?.map(|row| domain(&row)).transpose()
+}
+
+/// Raises the generation whoever has the lease, so that no step in flight can record anything any more.
+pub async fn fence(tx: &mut Tx, id: &DomainId) -> StoreResult<Domain> {
+    let stmt = sql("UPDATE domains SET lease_owner = NULL, lease_until = 0, generation = generation + 1 \
+         WHERE id = $1 RETURNING *")
+    .bind(id.as_str());
+    let row = tx.fetch_optional(stmt).await?.ok_or_else(|| StoreError::not_found(format!("domain {id}")))?;
+    domain(&row)
+}
+
+/// Everything next to the domain.
+pub async fn around(store: &Store, domain: Domain) -> StoreResult<Situation> {
+    let rows = store.query(next_to(&domain.id)).await?;
+    situation(rows.into_iter().next(), domain)
+}
+
+/// Everything next to the domain, inside a transaction.
+pub async fn around_in(tx: &mut Tx, domain: Domain) -> StoreResult<Situation> {
+    let row = tx.fetch_optional(next_to(&domain.id)).await?;
+    situation(row, domain)
+}
+
+fn next_to(id: &DomainId) -> Stmt {
+    sql("SELECT t.slug, a.value, a.opened_at, a.deadline, a.proven_at, \
+           h.domain_id AS h_domain, h.tenant_id AS h_tenant, h.state AS h_state, h.term AS h_term, h.since AS h_since, \
+           ha.value AS h_value, \
+           i.id AS i_id, i.name AS i_name, i.directory AS i_directory, i.caa_identities AS i_caa, i.account_url AS i_account, \
+           o.id AS o_id, o.purpose AS o_purpose, o.lane AS o_lane, o.issuer_id AS o_issuer, o.state AS o_state, \
+           o.state_since AS o_since, o.not_before AS o_not_before, o.url AS o_url, o.challenge_url AS o_challenge_url, \
+           o.challenge_id AS o_challenge, o.announced_at AS o_announced, \
+           CAST(CASE WHEN o.sealed_key IS NULL THEN 0 ELSE 1 END AS BIGINT) AS o_has_key, \
+           g.id AS g_id, g.state AS g_state, g.expires_at AS g_expires, \
+           c.id AS c_id, c.serial AS c_serial, c.not_before AS c_not_before, c.not_after AS c_not_after, \
+           n.effect AS n_effect, n.object_id AS n_object, n.generation AS n_generation \
+         FROM domains d \
+         JOIN tenants t ON t.id = d.tenant_id \
+         JOIN attempts a ON a.id = d.attempt_id \
+         LEFT JOIN orders o ON o.domain_id = d.id AND o.state NOT IN ('issued', 'failed', 'lost') \
+         JOIN issuers i ON i.id = COALESCE(o.issuer_id, (SELECT id FROM issuers ORDER BY preference, name LIMIT 1)) \
+         LEFT JOIN grants g ON g.order_id = o.id AND g.state IN ('open', 'used') \
+         LEFT JOIN holdings h ON h.hostname = d.hostname \
+         LEFT JOIN domains hd ON hd.id = h.domain_id \
+         LEFT JOIN attempts ha ON ha.id = hd.attempt_id \
+         LEFT JOIN certificates c ON c.id = d.certificate_id \
+         LEFT JOIN intents n ON n.subject_kind = 'domain' AND n.subject_id = d.id \
+         WHERE d.id = $1 ORDER BY o.id, g.state LIMIT 1")
+    .bind(id.as_str())
+}
+
+/// The row of a claim.
+pub fn domain(row: &Row) -> StoreResult<Domain> {
+    Ok(Domain {
+        id: row.parse("id")?,
+        tenant_id: row.parse("tenant_id")?,
+        hostname: Hostname::trusted(&row.text("hostname")?),
+        claim: row.parse("claim")?,
+        claim_since: row.moment("claim_since")?,
+        routing_mode: row.parse("routing_mode")?,
+        target: row.text("target")?,
+        attempt_id: row.parse("attempt_id")?,
+        evidence: row.json("evidence")?,
+        looked_at: row.opt_moment("looked_at")?,
+        pace_from: row.moment("pace_from")?,
+        check_asked_at: row.opt_moment("check_asked_at")?,
+        check_asked_by: row.opt_text("check_asked_by")?,
+        public_probe: row.opt_json("public_probe")?,
+        tie: row.parse("tie")?,
+        due_at: row.moment("due_at")?,
+        generation: row.int("generation")?,
+        settled: row.int("settled")?,
+        failures: row.int("failures")?,
+        event_seq: row.int("event_seq")?,
+        certificate_id: row.opt_parse("certificate_id")?,
+        active_since: row.opt_moment("active_since")?,
+        released_at: row.opt_moment("released_at")?,
+        created_at: row.moment("created_at")?,
+    })
+}
+
+fn situation(row: Option<Row>, domain: Domain) -> StoreResult<Situation> {
+    let Some(row) = row else {
+        return Err(StoreError::not_found(format!("an issuer for domain {}", domain.id)));
+    };
+    let row = &row;
+    let intent = match row.opt_int("n_generation")? {
+        Some(generation) if generation > domain.settled => {
+            Some(OpenIntent { effect: row.parse("n_effect")?, object_id: row.text("n_object")? })
+        }
+        _ => None,
+    };
+    Ok(Situation {
+        tenant_slug: row.text("slug")?,
+        attempt: Attempt {
+            value: row.text("value")?,
+            opened_at: row.moment("opened_at")?,
+            deadline: row.moment("deadline")?,
+            proven_at: row.opt_moment("proven_at")?,
+        },
+        holding: holding(row)?,
+        issuer: Issuer {
+            id: row.parse("i_id")?,
+            name: row.text("i_name")?,
+            directory: row.text("i_directory")?,
+            caa_identities: row.json("i_caa")?,
+            account_url: row.opt_text("i_account")?,
+        },
+        order: order(row)?,
+        grant: grant(row)?,
+        certificate: certificate(row)?,
+        intent,
+        domain,
+    })
+}
+
+fn holding(row: &Row) -> StoreResult<Option<Holding>> {
+    let Some(state) = row.opt_parse("h_state")? else { return Ok(None) };
+    Ok(Some(Holding {
+        state,
+        domain_id: row.opt_parse("h_domain")?,
+        tenant_id: row.opt_parse("h_tenant")?,
+        term: row.int("h_term")?,
+        since: row.moment("h_since")?,
+        value: row.opt_text("h_value")?,
+    }))
+}
+
+fn order(row: &Row) -> StoreResult<Option<Order>> {
+    let Some(id) = row.opt_parse("o_id")? else { return Ok(None) };
+    Ok(Some(Order {
+        id,
+        purpose: row.parse("o_purpose")?,
+        lane: row.parse("o_lane")?,
+        issuer_id: row.parse("o_issuer")?,
+        state: row.parse("o_state")?,
+        state_since: row.moment("o_since")?,
+        not_before: row.moment("o_not_before")?,
+        has_key: row.int("o_has_key")? == 1,
+        url: row.opt_text("o_url")?,
+        challenge_url: row.opt_text("o_challenge_url")?,
+        challenge_id: row.opt_parse("o_challenge")?,
+        announced_at: row.opt_moment("o_announced")?,
+        grant_id: row.opt_parse("g_id")?,
+        certificate_id: None,
+    }))
+}
+
+fn grant(row: &Row) -> StoreResult<Option<Grant>> {
+    let Some(id) = row.opt_parse("g_id")? else { return Ok(None) };
+    Ok(Some(Grant { id, state: row.parse("g_state")?, expires_at: row.moment("g_expires")? }))
+}
+
+fn certificate(row: &Row) -> StoreResult<Option<InUse>> {
+    let Some(id) = row.opt_parse("c_id")? else { return Ok(None) };
+    Ok(Some(InUse {
+        id,
+        serial: row.text("c_serial")?,
+        not_before: row.moment("c_not_before")?,
+        not_after: row.moment("c_not_after")?,
+    }))
+}
