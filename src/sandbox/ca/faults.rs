@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use axum::response::Response;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
 
 use super::entry::Endpoint;
 use super::problem::{Kind, Problem};
@@ -34,7 +35,7 @@ pub enum Fault {
 
 impl From<Problem> for Fault {
     fn from(problem: Problem) -> Self {
-        Fault::Answer(Box::new(axum::response::IntoResponse::into_response(problem)))
+        Fault::Answer(Box::new(problem.into_response()))
     }
 }
 
@@ -45,8 +46,8 @@ pub trait Faults: Send + Sync + 'static {
         Fault::None
     }
 
-    /// An answer or a drop here hides what the CA did.
-    fn after(&self, _call: &Call) -> Fault {
+    /// An answer or a drop here hides what the CA did; `status` is that of its own answer.
+    fn after(&self, _call: &Call, _status: StatusCode) -> Fault {
         Fault::None
     }
 }
@@ -87,11 +88,39 @@ impl DropAnswer {
 }
 
 impl Faults for DropAnswer {
-    fn after(&self, call: &Call) -> Fault {
+    fn after(&self, call: &Call, _: StatusCode) -> Fault {
         let take = |left: u32| left.checked_sub(1);
         if call.endpoint == self.endpoint && self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, take).is_ok() {
             return Fault::Drop;
         }
         Fault::None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::env::manual::Hand;
+
+    fn refused(faults: &impl Faults, endpoint: Endpoint, of: usize) -> usize {
+        let call = Call { endpoint, path: String::new() };
+        (0..of).filter(|_| matches!(faults.before(&call), Fault::Answer(_))).count()
+    }
+
+    #[test]
+    fn about_the_share_asked_for_is_refused_and_only_where_there_are_nonces() {
+        let faults = RefuseNonces { share: 13, env: Hand::new(Default::default(), 1).env() };
+        let seen = refused(&faults, Endpoint::NewOrder, 2560);
+        assert!((80..180).contains(&seen), "{seen} of 2560 refused, expected about 130");
+        assert_eq!(refused(&faults, Endpoint::NewNonce, 500) + refused(&faults, Endpoint::Directory, 500), 0);
+    }
+
+    #[test]
+    fn answers_are_dropped_as_often_as_asked() {
+        let faults = DropAnswer::of(Endpoint::Finalize, 2);
+        let after = |endpoint| faults.after(&Call { endpoint, path: String::new() }, StatusCode::OK);
+        assert!(matches!(after(Endpoint::Order), Fault::None));
+        let drops = (0..4).filter(|_| matches!(after(Endpoint::Finalize), Fault::Drop)).count();
+        assert_eq!(drops, 2);
     }
 }

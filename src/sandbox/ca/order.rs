@@ -195,7 +195,10 @@ impl CaState {
         no: &AuthorizationNo,
         now: Moment,
     ) -> Result<(), Problem> {
-        self.authorization(account, no, now)?;
+        let status = self.authorization(account, no, now)?.status;
+        if !matches!(status, AuthorizationStatus::Pending | AuthorizationStatus::Valid) {
+            return Err(Problem::malformed(format!("authorization {no} is {}, no longer to be given up", status.as_str())));
+        }
         if let Some(a) = self.authorizations.get_mut(no) {
             a.outcome = Outcome::GivenUp;
         }

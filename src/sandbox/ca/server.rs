@@ -202,7 +202,7 @@ async fn around(State(desk): State<Arc<Desk>>, request: Request, next: Next) -> 
         Some(instead) => instead,
         None => {
             let answer = next.run(request).await;
-            desk.suffer(desk.ca.faults.after(&call)).await.unwrap_or(answer)
+            desk.suffer(desk.ca.faults.after(&call, answer.status())).await.unwrap_or(answer)
         }
     };
     let mut add = |name: header::HeaderName, value: String| {

@@ -91,6 +91,7 @@ fn a_failed_challenge_makes_the_order_invalid_and_keeps_its_problem() {
     let seen = ca.authorization(&account, no, NOW).unwrap();
     assert_eq!((seen.status, seen.challenge), (AuthorizationStatus::Invalid, ChallengeStatus::Invalid));
     assert_eq!(seen.error.unwrap().kind, Kind::IncorrectResponse);
+    assert_eq!(ca.deactivate_authorization(&account, no, NOW).unwrap_err().kind, Kind::Malformed);
     let order = ca.order(&account, &order.no, NOW).unwrap();
     assert_eq!((order.status, order.error), (OrderStatus::Invalid, None));
     assert_eq!(ca.counters().failed_validations_by_name["a.shop.test"], 1);
