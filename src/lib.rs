@@ -7,4 +7,5 @@
 
 pub mod env;
 pub mod model;
+pub mod sandbox;
 pub mod store;

@@ -1,0 +1,50 @@
+//! A certificate authority that speaks ACME (RFC 8555) in this process, over HTTPS on a listener handed in.
+//!
+//! **Owns** accounts, orders, authorizations, nonces and a root of its own; nothing survives a restart. Two layers:
+//! [`CaState`] is the protocol without sockets, clock or system randomness (each method is told `now`), so a deterministic
+//! test drives it directly; [`TestCa`] puts JWS, nonces, HTTP and the validation of challenges around it.
+//! **May import** `env` and `model`. **Always holds:** every POST is signed, its nonce is used once, its `url` is the one asked for;
+//! a certificate covers exactly its order's names, each proven by its own authorization; each newOrder makes a new order
+//! (some CAs give back an open one; a client that relies on it loses orders elsewhere) and is counted.
+//! **To script it:** a [`Validation`] decides what the CA sees when it looks, [`Faults`] what goes wrong on the way.
+//! **To get it wrong:** fill an order's `error` when only a challenge failed (Let's Encrypt does not), accept what a
+//! strict CA refuses, or answer from a fault before the nonce is handed out.
+
+mod account;
+mod authority;
+mod csr;
+mod entry;
+mod faults;
+mod http01;
+mod jws;
+mod nonces;
+mod numbers;
+mod order;
+mod problem;
+mod render;
+mod revoke;
+mod routes;
+mod server;
+mod settings;
+mod state;
+mod tls;
+mod validation;
+mod views;
+
+#[cfg(test)]
+mod tests;
+
+pub use account::AccountStatus;
+pub use authority::{Authority, AuthorityError};
+pub use entry::Endpoint;
+pub use faults::{Call, DropAnswer, Fault, Faults, RefuseNonces, Smooth};
+pub use http01::{CaaLookup, OverHttp, Resolve};
+pub use jws::{Jwk, Jws, Signer};
+pub use nonces::Nonces;
+pub use numbers::{AccountNo, AuthorizationNo, OrderNo};
+pub use problem::{Kind, Problem, Subproblem};
+pub use server::{RunningCa, TestCa};
+pub use settings::Settings;
+pub use state::{CaState, Counters};
+pub use validation::{ToValidate, Validation};
+pub use views::{AuthorizationStatus, AuthorizationView, ChallengeStatus, OrderStatus, OrderView};

@@ -1,0 +1,4 @@
+//! The integration tests: one binary, one module per topic.
+
+mod pebble;
+mod sandbox_ca;
