@@ -78,8 +78,8 @@ fn no_file_grows_past_reading() {
 
 /// The rules broken by a made-up file, as `line: rule`.
 fn broken(file: &str, text: &str) -> Vec<String> {
-    let crates =
-        ["sqlx", "apalis_core", "instant_acme", "hickory_proto", "axum", "tokio", "serde", "time"].map(str::to_owned);
+    let crates = ["aws_lc_rs", "sqlx", "apalis_core", "instant_acme", "hickory_proto", "axum", "tokio", "serde", "time"]
+        .map(str::to_owned);
     check(file, text, &crates).into_iter().map(|b| format!("{}: {}", b.line, b.rule)).collect()
 }
 
@@ -160,7 +160,8 @@ fn the_checker_keeps_the_model_pure() {
     refused("model/plan.rs", "use std::time::*;", &["1: `std::time::*`"]);
     refused("model/plan.rs", "use std::{fs, collections::HashMap};", &["1: `std::fs`"]);
     refused("model/plan.rs", "fn f(s: std::net::TcpStream) {}", &["1: `std::net::TcpStream`"]);
-    refused("model/plan.rs", "use tokio::sync::Mutex;", &["1: `tokio` in the model"]);
+    refused("model/plan.rs", "use tokio::sync::Mutex;", &["1: `tokio::sync::Mutex` in the model"]);
+    refused("model/plan.rs", "use aws_lc_rs::constant_time;\nuse aws_lc_rs::rand;", &["2: `aws_lc_rs::rand` in the model"]);
     refused("model/plan.rs", "\nasync fn f() {}", &["2: the model never waits"]);
     refused("model/plan.rs", "fn f() { g().await }", &["1: the model never waits"]);
     refused("app/claim.rs", "use std::fs; async fn f() { g().await }", &[]);

@@ -152,9 +152,9 @@ pub fn reaches(tokens: &[Token], module: &[String]) -> Vec<Reach> {
             _ => {}
         }
         let before = i.checked_sub(1).map_or("", text);
-        let continued = before == "::" && i >= 2 && (text(i - 2).starts_with(is_word) || text(i - 2) == ">");
+        let continued = before == "::" && i >= 2 && (is_segment(text(i - 2)) || text(i - 2) == ">");
         let alone = ["use", "crate"].contains(&before) || text(i + 1) == "as";
-        if !text(i).starts_with(is_word) || continued || (text(i + 1) != "::" && !alone) {
+        if !is_segment(text(i)) || continued || (text(i + 1) != "::" && !alone) {
             i += 1;
             continue;
         }
@@ -164,6 +164,13 @@ pub fn reaches(tokens: &[Token], module: &[String]) -> Vec<Reach> {
         out.extend(found.into_iter().map(|(segments, line)| absolute(segments, line, &here)));
     }
     out
+}
+
+/// Words after which a `::` begins a path instead of going on with one.
+const BEFORE_A_PATH: &[&str] = &["use", "as", "dyn", "else", "for", "if", "impl", "in", "match", "mut", "return", "where"];
+
+fn is_segment(token: &str) -> bool {
+    token.starts_with(is_word) && !BEFORE_A_PATH.contains(&token)
 }
 
 /// Follows one `use` tree (or plain path) from `i`; returns where it ends.
