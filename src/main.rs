@@ -1,1 +1,3 @@
+//! The `nameplate` command.
+
 fn main() {}

@@ -1,4 +1,8 @@
 //! The integration tests: one binary, one module per topic.
 
+mod architecture;
+mod docs;
 mod pebble;
 mod sandbox_ca;
+mod services;
+mod support;
