@@ -8,3 +8,4 @@
 pub mod env;
 pub mod model;
 pub mod store;
+pub mod vault;
