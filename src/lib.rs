@@ -5,6 +5,7 @@
 //! Start reading at [`model`]: what may happen to a domain is decided there, without I/O, clock or chance.
 #![forbid(unsafe_code)]
 
+pub mod acme;
 pub mod env;
 pub mod model;
 pub mod store;
