@@ -5,7 +5,9 @@
 //! Start reading at [`model`]: what may happen to a domain is decided there, without I/O, clock or chance.
 #![forbid(unsafe_code)]
 
+pub mod acme;
 pub mod env;
 pub mod model;
 pub mod sandbox;
 pub mod store;
+pub mod vault;

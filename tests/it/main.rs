@@ -1,5 +1,6 @@
 //! The integration tests: one binary, one module per topic.
 
+mod acme_pebble;
 mod architecture;
 mod docs;
 mod pebble;

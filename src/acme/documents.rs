@@ -1,0 +1,225 @@
+//! The CA's documents, read from the wire: orders, authorizations, the directory.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::Value;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+use super::authority::{
+    Authorization, AuthorizationStatus, Challenge, ChallengeStatus, DirectoryFacts, OrderStatus, OrderView,
+};
+use super::problem::ProblemDoc;
+use crate::model::hostname::Hostname;
+use crate::model::moment::Moment;
+
+/// A document that is not what it should be.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum BadDocument {
+    #[error("not the JSON expected")]
+    Json(#[from] serde_json::Error),
+    #[error("the challenge's token {0:?} is not base64url (RFC 8555 §8.3)")]
+    Token(String),
+    #[error("an identifier of type {0:?} where a DNS name was ordered")]
+    Identifier(String),
+}
+
+fn moment(text: Option<&String>) -> Option<Moment> {
+    let at = OffsetDateTime::parse(text?, &Rfc3339).ok()?;
+    i64::try_from(at.unix_timestamp_nanos() / 1000).ok().map(Moment::from_micros)
+}
+
+#[derive(Deserialize)]
+struct OrderDoc {
+    status: OrderStatus,
+    #[serde(default)]
+    authorizations: Vec<String>,
+    finalize: String,
+    certificate: Option<String>,
+    error: Option<Value>,
+    expires: Option<String>,
+    replaces: Option<String>,
+}
+
+/// An order, and the certificate it replaces.
+pub(super) fn order(body: &[u8], retry_after: Option<Duration>) -> Result<(OrderView, Option<String>), BadDocument> {
+    let doc: OrderDoc = serde_json::from_slice(body)?;
+    let view = OrderView {
+        status: doc.status,
+        expires: moment(doc.expires.as_ref()),
+        authorizations: doc.authorizations,
+        finalize: doc.finalize,
+        certificate: doc.certificate,
+        problem: doc.error.and_then(ProblemDoc::new),
+        retry_after,
+    };
+    Ok((view, doc.replaces))
+}
+
+#[derive(Deserialize)]
+struct AuthorizationDoc {
+    identifier: IdentifierDoc,
+    status: AuthorizationStatus,
+    #[serde(default)]
+    challenges: Vec<ChallengeDoc>,
+    expires: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct IdentifierDoc {
+    #[serde(rename = "type")]
+    kind: String,
+    value: String,
+}
+
+#[derive(Deserialize)]
+struct ChallengeDoc {
+    #[serde(rename = "type")]
+    kind: String,
+    url: String,
+    #[serde(default)]
+    token: String,
+    status: ChallengeStatus,
+    error: Option<Value>,
+}
+
+/// An authorization, with the key authorization that `thumbprint` gives (RFC 8555 §8.1).
+pub(super) fn authorization(
+    body: &[u8],
+    thumbprint: &str,
+    retry_after: Option<Duration>,
+) -> Result<Authorization, BadDocument> {
+    let doc: AuthorizationDoc = serde_json::from_slice(body)?;
+    if doc.identifier.kind != "dns" {
+        return Err(BadDocument::Identifier(doc.identifier.kind));
+    }
+    let problem = doc.challenges.iter().find_map(|c| c.error.clone()).and_then(ProblemDoc::new);
+    let http01 = doc.challenges.into_iter().find(|c| c.kind == "http-01").map(|c| challenge(c, thumbprint)).transpose()?;
+    Ok(Authorization {
+        name: Hostname::trusted(&doc.identifier.value),
+        status: doc.status,
+        http01,
+        problem,
+        expires: moment(doc.expires.as_ref()),
+        retry_after,
+    })
+}
+
+fn challenge(doc: ChallengeDoc, thumbprint: &str) -> Result<Challenge, BadDocument> {
+    // The token becomes part of a path that edges serve, so it is held to its alphabet.
+    let clean = doc.token.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
+    if !clean || !(1..=256).contains(&doc.token.len()) {
+        return Err(BadDocument::Token(doc.token.chars().take(64).collect()));
+    }
+    Ok(Challenge {
+        key_authorization: format!("{}.{thumbprint}", doc.token),
+        url: doc.url,
+        token: doc.token,
+        status: doc.status,
+        problem: doc.error.and_then(ProblemDoc::new),
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct DirectoryDoc {
+    #[serde(rename = "newNonce")]
+    _new_nonce: String,
+    #[serde(rename = "newAccount")]
+    _new_account: String,
+    #[serde(rename = "newOrder")]
+    _new_order: String,
+    renewal_info: Option<String>,
+    #[serde(default)]
+    meta: Meta,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Meta {
+    #[serde(default)]
+    caa_identities: Vec<String>,
+    terms_of_service: Option<String>,
+    #[serde(default)]
+    external_account_required: bool,
+    #[serde(default)]
+    profiles: BTreeMap<String, String>,
+}
+
+/// A directory.
+pub(super) fn directory(body: &[u8]) -> Result<DirectoryFacts, BadDocument> {
+    let doc: DirectoryDoc = serde_json::from_slice(body)?;
+    Ok(DirectoryFacts {
+        caa_identities: doc.meta.caa_identities,
+        terms_of_service: doc.meta.terms_of_service,
+        external_account_required: doc.meta.external_account_required,
+        profiles: doc.meta.profiles,
+        renewal_info: doc.renewal_info.is_some(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_order_is_read_with_what_the_library_drops() {
+        let body = json!({
+            "status": "invalid", "expires": "2027-01-05T14:09:07.5Z", "authorizations": ["https://ca/a/1"], "finalize": "https://ca/f/1",
+            "error": {"type": "urn:ietf:params:acme:error:caa", "detail": "no", "instance": "kept"}, "replaces": "aa.bb",
+        });
+        let (view, replaces) = order(body.to_string().as_bytes(), Some(Duration::from_secs(3))).unwrap();
+        assert_eq!(
+            (view.status, view.expires, replaces.as_deref()),
+            (OrderStatus::Invalid, Some(Moment::from_micros(1_799_158_147_500_000)), Some("aa.bb"))
+        );
+        assert_eq!(view.problem.unwrap().json()["instance"], "kept");
+    }
+
+    #[test]
+    fn an_authorization_gives_the_answer_to_serve_and_refuses_tokens_that_are_paths() {
+        let body = |token: &str| {
+            json!({
+                "status": "pending", "identifier": {"type": "dns", "value": "Support.Acme.test"},
+                "challenges": [
+                    {"type": "dns-01", "url": "https://ca/c/1", "token": "x", "status": "pending"},
+                    {"type": "http-01", "url": "https://ca/c/2", "token": token, "status": "pending"},
+                ],
+            })
+            .to_string()
+        };
+        let read = authorization(body("tok-en_1").as_bytes(), "thumb", None).unwrap();
+        let http01 = read.http01.unwrap();
+        assert_eq!((read.name.as_str(), http01.key_authorization.as_str()), ("support.acme.test", "tok-en_1.thumb"));
+        for bad in ["", "../../etc", "a.b", "a b", &"a".repeat(257)] {
+            assert!(matches!(authorization(body(bad).as_bytes(), "thumb", None), Err(BadDocument::Token(_))), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_directory_is_read_for_what_it_promises() {
+        let bare = json!({"newNonce": "n", "newAccount": "a", "newOrder": "o"});
+        assert_eq!(directory(bare.to_string().as_bytes()).unwrap(), DirectoryFacts::default());
+        let full = json!({
+            "newNonce": "n", "newAccount": "a", "newOrder": "o", "renewalInfo": "r",
+            "meta": {"caaIdentities": ["ca.test"], "externalAccountRequired": true, "termsOfService": "t", "profiles": {"short": "6 d"}},
+        });
+        let facts = directory(full.to_string().as_bytes()).unwrap();
+        assert_eq!((facts.caa_identities.len(), facts.external_account_required, facts.renewal_info), (1, true, true));
+        assert!(directory(b"{}").is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn junk_is_refused_without_panic(junk in ".{0,80}") {
+            prop_assert!(order(junk.as_bytes(), None).is_err());
+            prop_assert!(authorization(junk.as_bytes(), "t", None).is_err());
+            prop_assert!(directory(junk.as_bytes()).is_err());
+        }
+    }
+}

@@ -1,0 +1,118 @@
+use http::StatusCode;
+use hyper::body::Bytes;
+use serde_json::json;
+
+use super::*;
+
+const WAIT: Option<Duration> = Some(Duration::from_secs(599));
+
+/// The judgement of an answer to a POST.
+fn answer(call: Call, status: u16, body: &str) -> AcmeError {
+    let seen = Exchange {
+        method: Method::POST,
+        status: Some(StatusCode::from_u16(status).unwrap()),
+        retry_after: (status == 429 || status == 503).then_some(WAIT).flatten(),
+        body: Bytes::from(body.to_owned()),
+        ..Exchange::default()
+    };
+    AcmeError::from_exchange(call, seen, Cause("lower".to_owned()))
+}
+
+fn problem(kind: &str) -> String {
+    json!({"type": format!("urn:ietf:params:acme:error:{kind}"), "detail": "d"}).to_string()
+}
+
+fn broken(call: Call, method: Method, failure: Failure) -> AcmeError {
+    let seen = Exchange { method, failure: Some(failure), ..Exchange::default() };
+    AcmeError::from_exchange(call, seen, Cause("lower".to_owned()))
+}
+
+#[test]
+fn every_problem_type_has_its_consequence() {
+    for (kind, class) in [
+        ("badNonce", Class::StepAgain),
+        ("orderNotReady", Class::StepAgain),
+        ("serverInternal", Class::RetryAt(None)),
+        ("rateLimited", Class::RetryAt(None)),
+        ("caa", Class::WaitFor(Actor::Tenant)),
+        ("dns", Class::WaitFor(Actor::Tenant)),
+        ("connection", Class::WaitFor(Actor::Tenant)),
+        ("tls", Class::WaitFor(Actor::Tenant)),
+        ("incorrectResponse", Class::WaitFor(Actor::Tenant)),
+        ("accountDoesNotExist", Class::WaitFor(Actor::Platform)),
+        ("badPublicKey", Class::WaitFor(Actor::Platform)),
+        ("badSignatureAlgorithm", Class::WaitFor(Actor::Platform)),
+        ("externalAccountRequired", Class::WaitFor(Actor::Platform)),
+        ("invalidContact", Class::WaitFor(Actor::Platform)),
+        ("unsupportedContact", Class::WaitFor(Actor::Platform)),
+        ("unauthorized", Class::WaitFor(Actor::Platform)),
+        ("userActionRequired", Class::WaitFor(Actor::Platform)),
+        ("alreadyRevoked", Class::GiveUp),
+        ("alreadyReplaced", Class::GiveUp),
+        ("badCSR", Class::GiveUp),
+        ("badRevocationReason", Class::GiveUp),
+        ("invalidProfile", Class::GiveUp),
+        ("malformed", Class::GiveUp),
+        ("rejectedIdentifier", Class::GiveUp),
+        ("unsupportedIdentifier", Class::GiveUp),
+        ("somethingNew", Class::GiveUp),
+    ] {
+        assert_eq!(answer(Call::NewOrder, 403, &problem(kind)).class(), class, "{kind}");
+    }
+    let compound = json!({"type": "urn:ietf:params:acme:error:compound", "subproblems": [
+        {"type": "urn:ietf:params:acme:error:compound"}, {"type": "urn:ietf:params:acme:error:rejectedIdentifier"}]});
+    assert_eq!(answer(Call::NewOrder, 400, &compound.to_string()).class(), Class::GiveUp);
+}
+
+#[test]
+fn limits_keep_their_time_and_a_pause_is_no_limit() {
+    let limited = answer(Call::NewOrder, 429, &problem("rateLimited"));
+    assert_eq!((limited.class(), limited.is_rate_limited(), limited.acted_on), (Class::RetryAt(WAIT), true, false));
+    // A limit told by 503 was surely not acted on; any other 503 may have been.
+    assert_eq!(answer(Call::NewOrder, 503, &problem("rateLimited")).class(), Class::RetryAt(WAIT));
+    assert_eq!(answer(Call::NewOrder, 503, "<html>busy").class(), Class::Lost);
+    assert_eq!(answer(Call::NewOrder, 429, "<html>slow down").class(), Class::RetryAt(WAIT));
+    let paused = json!({"type": "urn:ietf:params:acme:error:rateLimited",
+        "detail": "Your account is temporarily prevented from requesting certificates for a.test and possibly others."});
+    assert_eq!(answer(Call::NewOrder, 403, &paused.to_string()).class(), Class::WaitFor(Actor::Platform));
+}
+
+#[test]
+fn only_a_new_order_whose_answer_is_unknown_is_lost() {
+    let post = |call, failure| broken(call, Method::POST, failure);
+    assert_eq!(post(Call::NewOrder, Failure::NoAnswer).class(), Class::Lost);
+    assert_eq!(post(Call::NewOrder, Failure::NotSent).class(), Class::RetryAt(None));
+    assert_eq!(post(Call::Finalize, Failure::NoAnswer).class(), Class::RetryAt(None));
+    // The nonce or the directory did not come: the order was not asked for.
+    assert_eq!(broken(Call::NewOrder, Method::HEAD, Failure::NoAnswer).class(), Class::RetryAt(None));
+    assert_eq!(broken(Call::NewOrder, Method::GET, Failure::NoAnswer).class(), Class::RetryAt(None));
+    assert_eq!(answer(Call::NewOrder, 500, &problem("serverInternal")).class(), Class::Lost);
+    assert_eq!(answer(Call::NewOrder, 201, "rubbish").class(), Class::Lost);
+    assert_eq!(answer(Call::NewOrder, 403, "<html>wall").class(), Class::RetryAt(None));
+    assert_eq!(answer(Call::Order, 500, "").class(), Class::RetryAt(None));
+    assert_eq!(answer(Call::Order, 200, "rubbish").class(), Class::RetryAt(None));
+}
+
+#[test]
+fn an_order_that_is_gone_is_given_up_and_one_that_is_not_there_yet_is_not() {
+    assert_eq!(answer(Call::Order, 404, "").class(), Class::GiveUp);
+    assert_eq!(answer(Call::NewOrder, 404, "").class(), Class::RetryAt(None));
+    let at = |status| AcmeError::not_there(Call::Finalize, status, None, WAIT).class();
+    assert_eq!(at(OrderStatus::Invalid), Class::GiveUp);
+    assert_eq!(at(OrderStatus::Pending), Class::RetryAt(WAIT));
+    assert_eq!(AcmeError::ours(Call::NewOrder, "no key".to_owned()).class(), Class::WaitFor(Actor::Platform));
+    assert!(answer(Call::NewOrder, 409, &problem("alreadyReplaced")).refuses_replaces());
+}
+
+#[test]
+fn the_message_says_what_was_seen_once() {
+    let limited = answer(Call::NewOrder, 429, &problem("rateLimited"));
+    assert_eq!(
+        limited.to_string(),
+        "placing the order failed: the CA refused: urn:ietf:params:acme:error:rateLimited: d (HTTP 429), to be asked again in 599 s"
+    );
+    assert_eq!(limited.cause, None);
+    let silent = broken(Call::Order, Method::POST, Failure::NoAnswer);
+    assert_eq!(silent.to_string(), "reading the order failed: the CA gave no whole answer");
+    assert_eq!(std::error::Error::source(&silent).unwrap().to_string(), "lower");
+}

@@ -1,0 +1,275 @@
+//! [`Authority`] by `instant-acme`.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use http::{Request, StatusCode};
+use instant_acme::{
+    Account, AuthorizationHandle, BodyWrapper, CertificateIdentifier, ChallengeType, HttpClient, Identifier, Key, NewOrder,
+    Order,
+};
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use serde::Deserialize;
+use serde::de::value::{BorrowedStrDeserializer, Error as ValueError};
+
+use super::authority::{
+    AccountRef, AccountUrl, Authority, Authorization, DirectoryFacts, OrderStatus, OrderView, PlacedOrder,
+};
+use super::documents;
+use super::error::{AcmeError, Call};
+use super::exchange::{Note, recorded};
+use super::http::{AcmeHttp, HttpSettings, may_go_to};
+use crate::env::Env;
+use crate::model::hostname::Hostname;
+use crate::model::moment::Moment;
+use crate::model::secret::Secret;
+
+/// How long a loaded account, and with it the CA's directory, is used before it is loaded anew.
+const ACCOUNT_LASTS: Duration = Duration::from_secs(6 * 3600);
+
+/// A CA reached through `instant-acme`.
+pub struct InstantAcme {
+    directory_url: String,
+    http: AcmeHttp,
+    env: Env,
+    /// Loaded accounts: each load fetches the directory.
+    accounts: Mutex<HashMap<AccountUrl, Loaded>>,
+}
+
+struct Loaded {
+    account: Account,
+    key: Secret,
+    at: Moment,
+}
+
+impl InstantAcme {
+    /// The CA whose directory is at this URL: `https`, or `http` on loopback.
+    pub fn new(directory_url: &str, settings: &HttpSettings, env: &Env) -> Result<Self, AcmeError> {
+        if !directory_url.parse().is_ok_and(|uri| may_go_to(&uri)) {
+            let what = format!(
+                "the ACME directory {directory_url:?} is no URL to use; expected https://..., or http:// on loopback"
+            );
+            return Err(AcmeError::ours(Call::Directory, what));
+        }
+        let http = AcmeHttp::new(settings, env)?;
+        Ok(InstantAcme { directory_url: directory_url.to_owned(), http, env: env.clone(), accounts: Mutex::default() })
+    }
+
+    fn remember(&self, url: &AccountUrl, account: &Account, key: &Secret) {
+        let loaded = Loaded { account: account.clone(), key: key.clone(), at: self.env.now() };
+        self.accounts.lock().unwrap_or_else(PoisonError::into_inner).insert(url.clone(), loaded);
+    }
+
+    async fn account(&self, call: Call, reference: &AccountRef) -> Result<Account, AcmeError> {
+        let fresh = |l: &Loaded| l.key == reference.key && self.env.now().since(l.at) < ACCOUNT_LASTS;
+        let known = self
+            .accounts
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&reference.url)
+            .filter(|l| fresh(l))
+            .map(|l| l.account.clone());
+        if let Some(account) = known {
+            return Ok(account);
+        }
+        let note = Note::default();
+        let loading = Account::builder_with_http(Box::new(self.http.clone())).from_parts(
+            reference.url.0.clone(),
+            PrivatePkcs8KeyDer::from(reference.key.expose()),
+            self.directory_url.clone(),
+        );
+        let account = recorded(&note, loading).await.map_err(|e| AcmeError::judge(call, &note, &e))?;
+        self.remember(&reference.url, &account, &reference.key);
+        Ok(account)
+    }
+
+    /// The order as it is now, as the library holds it and as we read it.
+    async fn read(&self, call: Call, note: &Note, account: &Account, url: &str) -> Result<(Order, OrderView), AcmeError> {
+        let order = recorded(note, account.order(url.to_owned())).await.map_err(|e| AcmeError::judge(call, note, &e))?;
+        let view = view_of(call, note)?;
+        Ok((order, view))
+    }
+}
+
+fn view_of(call: Call, note: &Note) -> Result<OrderView, AcmeError> {
+    match documents::order(&note.body(), note.retry_after()) {
+        Ok((view, _)) => Ok(view),
+        Err(e) => Err(AcmeError::judge(call, note, &e)),
+    }
+}
+
+/// What the CA answered to `newOrder`, whatever the library thought of it: an order that was made must not be lost.
+fn placed(note: &Note, replaces: Option<&str>) -> Option<PlacedOrder> {
+    let seen = note.latest()?;
+    let made = seen.method == http::Method::POST && matches!(seen.status, Some(StatusCode::CREATED | StatusCode::OK));
+    let url = seen.location.filter(|_| made)?;
+    let read = documents::order(&seen.body, seen.retry_after).ok();
+    let replaced = read.as_ref().is_some_and(|(_, echo)| replaces.is_some() && echo.as_deref() == replaces);
+    Some(PlacedOrder { url, replaces: replaced, order: read.map(|(view, _)| view) })
+}
+
+#[async_trait]
+impl Authority for InstantAcme {
+    async fn directory(&self) -> Result<DirectoryFacts, AcmeError> {
+        let note = Note::default();
+        let request = Request::get(&self.directory_url)
+            .body(BodyWrapper::default())
+            .map_err(|e| AcmeError::ours(Call::Directory, format!("the ACME directory's URL is unusable: {e}")))?;
+        recorded(&note, self.http.request(request)).await.map_err(|e| AcmeError::judge(Call::Directory, &note, &e))?;
+        documents::directory(&note.body()).map_err(|e| AcmeError::judge(Call::Directory, &note, &e))
+    }
+
+    async fn register(&self, key_pkcs8: &Secret, contacts: &[String]) -> Result<AccountUrl, AcmeError> {
+        let note = Note::default();
+        let failed = |e: instant_acme::Error| AcmeError::judge(Call::NewAccount, &note, &e);
+        let der = PrivatePkcs8KeyDer::from(key_pkcs8.expose().to_vec());
+        let key = Key::from_pkcs8_der(der.clone_key()).map_err(failed)?;
+        let making = Account::builder_with_http(Box::new(self.http.clone()))
+            .create_from_key((key, PrivateKeyDer::Pkcs8(der)), self.directory_url.clone());
+        let (account, _) = recorded(&note, making).await.map_err(failed)?;
+        if !contacts.is_empty() {
+            // The library makes an account from a known key without contacts only; setting them is repeat-safe.
+            let contacts: Vec<&str> = contacts.iter().map(String::as_str).collect();
+            recorded(&note, account.update_contacts(&contacts)).await.map_err(failed)?;
+        }
+        let url = AccountUrl(account.id().to_owned());
+        self.remember(&url, &account, key_pkcs8);
+        Ok(url)
+    }
+
+    async fn new_order(
+        &self,
+        account: &AccountRef,
+        names: &[Hostname],
+        replaces: Option<&str>,
+    ) -> Result<PlacedOrder, AcmeError> {
+        let account = self.account(Call::NewOrder, account).await?;
+        let identifiers: Vec<Identifier> = names.iter().map(|n| Identifier::Dns(n.as_str().to_owned())).collect();
+        let plain = NewOrder::new(&identifiers);
+        let order = match replaces {
+            None => plain,
+            Some(id) => {
+                let id = CertificateIdentifier::deserialize(BorrowedStrDeserializer::<ValueError>::new(id))
+                    .map_err(|e| AcmeError::ours(Call::NewOrder, format!("{id:?} is no ARI id: {e}")))?;
+                plain.replaces(id)
+            }
+        };
+        let note = Note::default();
+        let mut outcome = recorded(&note, account.new_order(&order)).await;
+        if matches!(outcome, Err(instant_acme::Error::Unsupported(_))) {
+            // The CA's directory has no ARI, which the library sees before it sends anything.
+            outcome = recorded(&note, account.new_order(&NewOrder::new(&identifiers))).await;
+        }
+        match (placed(&note, replaces), outcome) {
+            (Some(placed), _) => Ok(placed),
+            (None, Err(e)) => Err(AcmeError::judge(Call::NewOrder, &note, &e)),
+            (None, Ok(_)) => Err(AcmeError::judge(Call::NewOrder, &note, &NoOrderUrl)),
+        }
+    }
+
+    async fn order(&self, account: &AccountRef, order_url: &str) -> Result<OrderView, AcmeError> {
+        let account = self.account(Call::Order, account).await?;
+        let (_, view) = self.read(Call::Order, &Note::default(), &account, order_url).await?;
+        Ok(view)
+    }
+
+    async fn authorizations(&self, account: &AccountRef, order_url: &str) -> Result<Vec<Authorization>, AcmeError> {
+        let call = Call::Authorization;
+        let account = self.account(call, account).await?;
+        let note = Note::default();
+        let (mut order, _) = self.read(call, &note, &account, order_url).await?;
+        let mut stream = order.authorizations();
+        let mut read = Vec::new();
+        while let Some(authorization) = recorded(&note, stream.next()).await {
+            authorization.map_err(|e| AcmeError::judge(call, &note, &e))?;
+            let document = documents::authorization(&note.body(), account.key_thumbprint(), note.retry_after());
+            read.push(document.map_err(|e| AcmeError::judge(call, &note, &e))?);
+        }
+        Ok(read)
+    }
+
+    async fn announce(&self, account: &AccountRef, order_url: &str, challenge_url: &str) -> Result<(), AcmeError> {
+        let call = Call::Challenge;
+        let account = self.account(call, account).await?;
+        let note = Note::default();
+        let (mut order, view) = self.read(call, &note, &account, order_url).await?;
+        if view.status != OrderStatus::Pending {
+            return Ok(());
+        }
+        let mut stream = order.authorizations();
+        while let Some(authorization) = recorded(&note, stream.next()).await {
+            let mut authorization = authorization.map_err(|e| AcmeError::judge(call, &note, &e))?;
+            if has_pending(&authorization, challenge_url) {
+                return tell(&note, &mut authorization).await;
+            }
+            if authorization.challenges.iter().any(|c| c.url == challenge_url) {
+                return Ok(());
+            }
+        }
+        Err(no_such_challenge(challenge_url))
+    }
+
+    async fn finalize(&self, account: &AccountRef, order_url: &str, csr_der: &[u8]) -> Result<OrderView, AcmeError> {
+        let call = Call::Finalize;
+        let account = self.account(call, account).await?;
+        let note = Note::default();
+        let (mut order, view) = self.read(call, &note, &account, order_url).await?;
+        match view.status {
+            OrderStatus::Ready => {}
+            OrderStatus::Processing | OrderStatus::Valid => return Ok(view),
+            status => return Err(AcmeError::not_there(call, status, view.problem, view.retry_after)),
+        }
+        recorded(&note, order.finalize_csr(csr_der)).await.map_err(|e| AcmeError::judge(call, &note, &e))?;
+        view_of(call, &note)
+    }
+
+    async fn certificate(&self, account: &AccountRef, order_url: &str) -> Result<String, AcmeError> {
+        let call = Call::Certificate;
+        let account = self.account(call, account).await?;
+        let note = Note::default();
+        let (mut order, view) = self.read(call, &note, &account, order_url).await?;
+        if view.status != OrderStatus::Valid {
+            return Err(AcmeError::not_there(call, view.status, view.problem, view.retry_after));
+        }
+        match recorded(&note, order.certificate()).await {
+            Ok(Some(pem)) => Ok(pem),
+            Ok(None) => Err(AcmeError::not_there(call, OrderStatus::Processing, None, note.retry_after())),
+            Err(e) => Err(AcmeError::judge(call, &note, &e)),
+        }
+    }
+}
+
+fn has_pending(authorization: &AuthorizationHandle<'_>, challenge_url: &str) -> bool {
+    use instant_acme::{AuthorizationStatus, ChallengeStatus};
+    authorization.status == AuthorizationStatus::Pending
+        && authorization
+            .challenges
+            .iter()
+            .any(|c| c.url == challenge_url && c.r#type == ChallengeType::Http01 && c.status == ChallengeStatus::Pending)
+}
+
+async fn tell<'a>(note: &Note, authorization: &'a mut AuthorizationHandle<'a>) -> Result<(), AcmeError> {
+    let url = authorization.url().to_owned();
+    let Some(mut challenge) = authorization.challenge(ChallengeType::Http01) else {
+        return Err(no_such_challenge(&url));
+    };
+    match recorded(note, challenge.set_ready()).await {
+        Ok(()) => Ok(()),
+        // The CA took it; that it has failed already is for the next read of the authorization to tell, whole.
+        Err(_) if note.latest().is_some_and(|seen| seen.succeeded()) => Ok(()),
+        Err(e) => Err(AcmeError::judge(Call::Challenge, note, &e)),
+    }
+}
+
+fn no_such_challenge(url: &str) -> AcmeError {
+    AcmeError::ours(Call::Challenge, format!("the order has no HTTP-01 challenge at {url:?}"))
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("the CA said yes without the order's URL")]
+struct NoOrderUrl;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,102 @@
+//! Problem documents (RFC 7807, RFC 8555 §6.7), kept whole.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::model::evidence::Actor;
+
+const ACME: &str = "urn:ietf:params:acme:error:";
+
+/// A problem document as the CA wrote it: stored, shown and judged whole.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ProblemDoc(Value);
+
+impl ProblemDoc {
+    /// Takes a JSON object; anything else is no problem document.
+    pub fn new(json: Value) -> Option<Self> {
+        json.is_object().then_some(ProblemDoc(json))
+    }
+
+    pub(super) fn from_body(body: &[u8]) -> Option<Self> {
+        serde_json::from_slice(body).ok().and_then(Self::new)
+    }
+
+    /// The whole document.
+    pub fn json(&self) -> &Value {
+        &self.0
+    }
+
+    /// The type without the ACME prefix: `rateLimited`. Empty when it has none of ACME's.
+    pub fn acme_type(&self) -> &str {
+        self.text("type").strip_prefix(ACME).unwrap_or_default()
+    }
+
+    /// The CA's explanation.
+    pub fn detail(&self) -> &str {
+        self.text("detail")
+    }
+
+    /// Problems of single names.
+    pub fn subproblems(&self) -> impl Iterator<Item = ProblemDoc> {
+        self.0.get("subproblems").and_then(Value::as_array).into_iter().flatten().cloned().filter_map(Self::new)
+    }
+
+    /// Whose move it is when this is why a challenge or an order became invalid.
+    pub fn acts(&self) -> Actor {
+        match self.acme_type() {
+            "caa" | "connection" | "dns" | "incorrectResponse" | "tls" | "unauthorized" => Actor::Tenant,
+            "rateLimited" | "serverInternal" => Actor::Ca,
+            _ => Actor::Platform,
+        }
+    }
+
+    fn text(&self, member: &str) -> &str {
+        self.0.get(member).and_then(Value::as_str).unwrap_or_default()
+    }
+}
+
+impl fmt::Display for ProblemDoc {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (kind, detail) = (self.text("type"), self.detail());
+        match (kind.is_empty(), detail.is_empty()) {
+            (false, false) => write!(f, "{}: {}", kind.escape_debug(), detail.escape_debug()),
+            (false, true) => write!(f, "{}", kind.escape_debug()),
+            (true, false) => write!(f, "{}", detail.escape_debug()),
+            (true, true) => f.write_str("a problem document without type and detail"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_document_is_kept_whole_and_read_in_parts() {
+        let json = json!({
+            "type": "urn:ietf:params:acme:error:compound", "detail": "two\nnames", "status": 403, "instance": "/x",
+            "subproblems": [{"type": "urn:ietf:params:acme:error:caa", "identifier": {"type": "dns", "value": "a.test"}}, 7],
+        });
+        let doc = ProblemDoc::new(json.clone()).unwrap();
+        assert_eq!(doc.json(), &json);
+        assert_eq!((doc.acme_type(), doc.subproblems().count()), ("compound", 1));
+        assert_eq!(doc.subproblems().next().unwrap().acts(), Actor::Tenant);
+        assert_eq!(doc.to_string(), "urn:ietf:params:acme:error:compound: two\\nnames");
+        assert_eq!(ProblemDoc::new(json!("rateLimited")), None);
+    }
+
+    proptest! {
+        #[test]
+        fn junk_is_no_problem_document_and_never_panics(junk in prop::collection::vec(any::<u8>(), 0..80)) {
+            if let Some(doc) = ProblemDoc::from_body(&junk) {
+                prop_assert!(!doc.to_string().is_empty());
+            }
+        }
+    }
+}
