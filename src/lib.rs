@@ -5,5 +5,6 @@
 //! Start reading at [`model`]: what may happen to a domain is decided there, without I/O, clock or chance.
 #![forbid(unsafe_code)]
 
+pub mod dns;
 pub mod env;
 pub mod model;
