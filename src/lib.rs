@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod acme;
+pub mod dns;
 pub mod env;
 pub mod model;
 pub mod sandbox;

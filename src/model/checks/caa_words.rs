@@ -1,0 +1,151 @@
+//! The CAA finding in words.
+
+use crate::model::evidence::{Check, Finding, Verdict};
+use crate::model::look::{Ask, Caa, CaaAsk};
+use crate::model::reason::Reason;
+
+use super::caa::Decision;
+use super::caa_value::{IssueValue, parse};
+
+/// The finding for a decision.
+pub fn finding(ask: &Ask, decision: &Decision) -> Finding {
+    let fallback = CaaAsk::default();
+    let caa = ask.caa.as_ref().unwrap_or(&fallback);
+    let issuers = caa.issuers.join(" or ");
+    Finding {
+        check: Check::Caa,
+        reason: decision.reason,
+        expected: format!("{issuers} may issue for {}", ordered(caa, decision)),
+        observed: decision.observed.clone(),
+        seen_by: decision.seen_by.clone(),
+        advice: advice(ask, caa, decision),
+        found_at: decision.found.then(|| decision.at.clone()),
+        found_via: decision.found.then(|| decision.via.clone()).flatten(),
+        record_to_publish: Vec::new(),
+    }
+}
+
+fn ordered(caa: &CaaAsk, decision: &Decision) -> String {
+    if caa.wildcard { format!("*.{}", decision.name) } else { decision.name.clone() }
+}
+
+fn shown(culprit: Option<&Caa>) -> String {
+    culprit.map(Caa::value_text).unwrap_or_default()
+}
+
+/// The CAs that a set names.
+fn named(set: &[Caa], tag: &str) -> String {
+    let mut names: Vec<String> = Vec::new();
+    for record in set.iter().filter(|c| c.tag.eq_ignore_ascii_case(tag)) {
+        if let IssueValue::Issuer { domain, .. } = parse(&record.value)
+            && !names.contains(&domain)
+        {
+            names.push(domain);
+        }
+    }
+    names.join(" and ")
+}
+
+fn advice(ask: &Ask, caa: &CaaAsk, decision: &Decision) -> String {
+    let at = &decision.at;
+    let issuer = caa.issuers.first().cloned().unwrap_or_default();
+    let owner = decision.via.as_ref().unwrap_or(at);
+    let wild = decision.culprit.as_ref().is_some_and(|c| c.tag.eq_ignore_ascii_case("issuewild"));
+    let tag = if wild { "issuewild" } else { "issue" };
+    // A set behind an alias is somebody else's to change; one of their own at the name comes before it.
+    let place = if decision.via.is_some() { &decision.name } else { at };
+    let add = format!("add the record: {place} CAA 0 {tag} \"{issuer}\"");
+    let value = shown(decision.culprit.as_ref());
+    match decision.reason {
+        Reason::CaaAbsent => {
+            format!("No CAA record applies to {}, so {issuer} may issue; nothing needs to change for CAA.", decision.name)
+        }
+        Reason::CaaPermits => format!("The CAA record at {owner} allows {issuer}; nothing needs to change for CAA."),
+        Reason::CaaNoRestriction => {
+            format!("The CAA record at {owner} restricts nothing for this order; nothing needs to change for CAA.")
+        }
+        Reason::CaaExcludesCa | Reason::CaaWildcardExcludesCa => {
+            format!("The CAA record at {owner} allows only {} but we use {issuer}; {add}.", named(&decision.set, tag))
+        }
+        Reason::CaaForbidsAll => format!("The CAA record at {owner} forbids every certificate authority; {add}."),
+        Reason::CaaForbidsWildcard => format!(
+            "The CAA records at {owner} forbid wildcard certificates; {add}, or order a certificate without a wildcard."
+        ),
+        Reason::CaaTargetExcludesCa => format!(
+            "The CAA record on our own name {owner} does not allow {issuer}, and {} inherits it through the CNAME; this is our \
+             mistake to correct and you need not change anything.",
+            decision.name
+        ),
+        Reason::CaaUnknownCritical => {
+            let tag = decision.culprit.as_ref().map_or("", |c| c.tag.as_str());
+            format!(
+                "The CAA record {tag} at {owner} is marked critical and unknown to our certificate authority, so it must refuse; \
+                 delete that record or set its flags to 0."
+            )
+        }
+        Reason::CaaMalformed => {
+            let why = match decision.culprit.as_ref().map(|c| parse(&c.value)) {
+                Some(IssueValue::Malformed(why)) => format!(" ({why})"),
+                _ => String::new(),
+            };
+            format!(
+                "The CAA record at {owner} has the unreadable value {value}{why}, which forbids all certificates; change the \
+                 value to {issuer}."
+            )
+        }
+        Reason::CaaIssuerSpelling => format!(
+            "The CAA value at {owner} is spelled {value}, which our certificate authority does not accept; write it in its own \
+             spelling: {issuer}."
+        ),
+        Reason::CaaMethodNotAllowed => format!(
+            "The CAA record at {owner} allows {issuer} but not with {}, by which we validate ({value}); add {} to its \
+             validationmethods.",
+            caa.method, caa.method
+        ),
+        Reason::CaaAccountMismatch => {
+            let account = caa.account_uri.as_deref().unwrap_or("our account, once it exists");
+            format!(
+                "The CAA record at {owner} allows only another account ({value}); add a second record: {place} CAA 0 {tag} \
+                 \"{issuer}; accounturi={account}\"."
+            )
+        }
+        Reason::CaaParamUnsatisfiable => format!(
+            "One CAA record at {owner} carries a parameter twice ({value}), so it matches nobody; split it into two records."
+        ),
+        Reason::CaaTypeUnsupported => format!(
+            "The name servers of {} reject CAA queries instead of giving an empty answer; ask your DNS provider to fix this or \
+             move to another DNS provider.",
+            ask.registered_domain
+        ),
+        Reason::DnssecBogus => format!(
+            "The DNSSEC signatures of {} do not check out for CAA, so certificate authorities must refuse; ask your DNS provider \
+             to repair the signatures, or remove the DS record at your registrar.",
+            ask.registered_domain
+        ),
+        Reason::CaaAnswerTruncated => format!(
+            "The CAA answer for {at} is too large and arrives incomplete; delete unneeded CAA records or ask your DNS provider \
+             to allow DNS over TCP."
+        ),
+        Reason::CaaTargetLookupFailed => format!(
+            "Our own name {owner} gave an error for the CAA lookup that {} leads to, so no certificate can be ordered; this is \
+             our problem and you need not change anything.",
+            decision.name
+        ),
+        Reason::CaaVantageDisagree => format!(
+            "The CAA record at {owner} is seen differently from different places; no change is needed, we will look again."
+        ),
+        Reason::CaaObservationStale => format!(
+            "Our last CAA check of {} is too old to order on; we check again by ourselves and you need not change anything.",
+            decision.name
+        ),
+        Reason::ResolverUnavailable => {
+            "Our own DNS service is not answering at the moment; this is our problem and you need not change anything."
+                .to_owned()
+        }
+        reason if reason.verdict() == Verdict::Unknown => format!(
+            "The name servers gave an error for the CAA lookup of {at}, so no certificate can be ordered; we will retry, and if \
+             it persists ask your DNS provider to answer CAA queries."
+        ),
+        reason => reason.sentence().to_owned(),
+    }
+}

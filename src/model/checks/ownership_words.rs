@@ -1,0 +1,166 @@
+//! The ownership finding in words.
+
+use crate::model::evidence::{Check, Finding, Record};
+use crate::model::look::{Ask, OwnershipAsk, name};
+use crate::model::reason::Reason;
+
+use super::lookup_failure;
+use super::ownership::{Conclusion, Said, Word};
+
+/// The finding for a conclusion.
+pub fn finding(ask: &Ask, own: &OwnershipAsk, conclusion: &Conclusion<'_>) -> Finding {
+    let expected = name::canonical(&own.name);
+    let mut observed: Vec<String> = Vec::new();
+    let mut seen_by: Vec<String> = Vec::new();
+    for word in &conclusion.words {
+        let line = line(word, &expected);
+        if !observed.contains(&line) {
+            observed.push(line);
+        }
+        if !seen_by.contains(&word.server.host) {
+            seen_by.push(word.server.host.clone());
+        }
+    }
+    if let Some(failure) = &conclusion.failure {
+        observed.clone_from(&failure.observed);
+        seen_by.clone_from(&failure.seen_by);
+    }
+    Finding {
+        check: Check::Ownership,
+        reason: conclusion.reason,
+        expected: format!("TXT {expected} = {}", own.value),
+        observed,
+        seen_by,
+        advice: advice(ask, own, conclusion, &expected),
+        found_at: None,
+        found_via: None,
+        record_to_publish: vec![record(ask, own, &expected)],
+    }
+}
+
+fn record(ask: &Ask, own: &OwnershipAsk, expected: &str) -> Record {
+    Record {
+        host: name::host_field(expected, &ask.registered_domain),
+        name: expected.to_owned(),
+        kind: "TXT".to_owned(),
+        value: own.value.clone(),
+        keep: true,
+    }
+}
+
+fn line(word: &Word<'_>, expected: &str) -> String {
+    let at = word.path.last().map_or(expected, String::as_str);
+    let host = &word.server.host;
+    match &word.said {
+        Said::Values(values) => {
+            let shown: Vec<String> = values.iter().map(|v| format!("{v:?}")).collect();
+            format!("{host}: TXT {at} = {}", shown.join(", "))
+        }
+        Said::Nothing(answer) => format!("{host}: TXT {at}: {}", answer.how()),
+        Said::IntoOurs => format!("{host}: {expected} leads to our own name {at}, which proves nothing"),
+        Said::NoEnd => format!("{host}: the aliases from {expected} have no end"),
+        Said::Silent(Some(answer)) => format!("{host}: {}", answer.how()),
+        Said::Silent(None) => format!("{host}: could not be asked"),
+    }
+}
+
+/// How long resolvers may keep an absence they have seen, in words.
+fn negative_hint(words: &[Word<'_>]) -> String {
+    let ttl = words.iter().filter_map(|w| if let Said::Nothing(a) = &w.said { a.negative_ttl() } else { None }).max();
+    match ttl {
+        Some(seconds) if seconds > 0 => {
+            format!(" After you add it, other resolvers may need up to {} to notice.", lasting(u64::from(seconds)))
+        }
+        _ => String::new(),
+    }
+}
+
+/// A length of time in the largest whole unit that fits.
+fn lasting(seconds: u64) -> String {
+    let (n, unit) = match seconds {
+        s if s >= 2 * 86_400 || s == 86_400 => (s / 86_400, "day"),
+        s if s >= 2 * 3_600 => (s / 3_600, "hour"),
+        s if s >= 60 => (s.div_ceil(60), "minute"),
+        s => (s, "second"),
+    };
+    format!("{n} {unit}{}", if n == 1 { "" } else { "s" })
+}
+
+fn advice(ask: &Ask, own: &OwnershipAsk, conclusion: &Conclusion<'_>, expected: &str) -> String {
+    let value = &own.value;
+    let place = &conclusion.place;
+    let host = name::host_field(expected, &ask.registered_domain);
+    let add = format!("add a TXT record at {expected} with the value {value}");
+    if let Some(failure) = &conclusion.failure
+        && conclusion.reason != Reason::DomainNotRegistered
+    {
+        return lookup_failure::advice(failure, expected);
+    }
+    match conclusion.reason {
+        Reason::TxtOk => format!("{expected} holds the current value, so ownership is proven and nothing needs to change."),
+        Reason::TxtOkNormalised => format!(
+            "The value at {expected} differs from ours only in quotation marks, spaces or letter case, which we ignore; no \
+             change is needed."
+        ),
+        Reason::OkOneServerDown => format!(
+            "{expected} holds the current value; one of your name servers, {place}, does not answer, so please have your DNS \
+             provider look at it."
+        ),
+        Reason::TxtPropagating => format!(
+            "Some of your name servers return the new value for {expected} and others do not yet; we will look again, and no \
+             change is needed unless this lasts longer than a day."
+        ),
+        Reason::TxtTokenExpired => format!(
+            "The value at {expected} was valid for {} and its deadline passed {} ago; request a new value and publish that one \
+             instead.",
+            lasting(own.max_age.as_secs()),
+            lasting(place.parse().unwrap_or(0))
+        ),
+        Reason::TxtStaleValue => {
+            format!("{expected} still holds the value from an earlier attempt ({place}); replace it with {value}.")
+        }
+        Reason::TxtValueTruncated => {
+            format!("The value at {expected} stops after {place}; paste the complete value {value}.")
+        }
+        Reason::TxtValueMismatch => {
+            format!("{expected} holds a value that was not issued for this request; replace it with {value}.")
+        }
+        Reason::TxtZoneAppended => format!(
+            "The TXT record was saved as {place} because your DNS panel adds the domain itself; rename its host field to {host}."
+        ),
+        Reason::TxtWrongName => {
+            format!(
+                "The value was found at {place} but is expected at {expected}; change the record's host field to {host}."
+            )
+        }
+        Reason::WrongRecordType => format!(
+            "{expected} is a CNAME to {place} but a TXT record is expected; delete the CNAME and add a TXT record with the value \
+             {value}."
+        ),
+        Reason::TxtCoveredByWildcardCname => {
+            let target = ask.routing.as_ref().map_or("our target", |r| r.target_for_record.as_str());
+            format!(
+                "A wildcard, {place}, answers for {expected}, which proves nothing; {add}, and also add an explicit CNAME to \
+                 {target} for {}, which the wildcard then no longer covers.",
+                ask.hostname
+            )
+        }
+        Reason::RecordsAtWrongProvider => {
+            let apex = conclusion.words.first().map_or("", |w| w.zone.as_str());
+            let servers: Vec<&str> = conclusion.words.iter().map(|w| w.server.host.as_str()).collect();
+            format!(
+                "Your record exists at {place}, but {apex} is served by {}; add the record there, or change the name servers of \
+                 {apex}.",
+                servers.join(" and ")
+            )
+        }
+        Reason::DomainNotRegistered => format!(
+            "The domain {} is not registered, has expired or is suspended; register or renew it, or settle it with your \
+             registrar, then try again.",
+            ask.registered_domain
+        ),
+        _ => {
+            format!("No TXT record with our value is visible at {expected} yet; {add}.{}", negative_hint(&conclusion.words))
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! Where the traffic of a hostname goes: decided by the resolvers, explained by the zone's own servers.
+
+use std::net::IpAddr;
+
+use crate::model::evidence::{Finding, Verdict};
+use crate::model::look::{Answer, Data, Depth, Kind, RoutingAsk, name};
+use crate::model::reason::Reason;
+
+use super::lookup_failure::{self, Failure, is_public};
+use super::reader::{Reader, Views};
+use super::routing_walk::{self, End, Path};
+use super::{hints, routing_hunt, routing_words, spelling};
+
+/// What was concluded, for the words.
+#[derive(Debug)]
+pub struct Told {
+    /// The reason.
+    pub reason: Reason,
+    /// The name, address or server that explains it.
+    pub place: String,
+    /// The path it was concluded from.
+    pub path: Path,
+    /// Whether the hostname is the top of its zone.
+    pub apex: bool,
+    /// Why nothing could be read.
+    pub failure: Option<Failure>,
+    /// What the zone's own servers said, one line each.
+    pub servers: Vec<(String, String)>,
+}
+
+/// The question, in canonical form.
+pub struct Route<'a> {
+    /// The hostname.
+    pub hostname: &'a str,
+    /// What was asked for.
+    pub ask: &'a RoutingAsk,
+    /// The targets that count.
+    pub accepted: Vec<String>,
+}
+
+/// Judges routing; `None` while answers are missing, or when it is not asked for.
+pub fn judge(reader: &Reader<'_>) -> Option<Finding> {
+    let ask = reader.ask.routing.as_ref()?;
+    let route = Route {
+        hostname: reader.ask.hostname.as_str(),
+        ask,
+        accepted: ask.accepted_targets.iter().map(|t| name::canonical(t)).collect(),
+    };
+    let told = conclude(reader, &route)?;
+    Some(routing_words::finding(reader, &route, &told))
+}
+
+fn conclude(reader: &Reader<'_>, route: &Route<'_>) -> Option<Told> {
+    let hostname = route.hostname;
+    let (a, aaaa) = (reader.each(hostname, Kind::A), reader.each(hostname, Kind::Aaaa));
+    let (a, aaaa) = (a?, aaaa?);
+    let limit = route.ask.max_chain;
+    let paths: Vec<Option<Path>> =
+        a.iter().zip(&aaaa).map(|((_, a), (_, aaaa))| routing_walk::path(reader, hostname, a, aaaa, limit)).collect();
+    let paths: Vec<Path> = paths.into_iter().collect::<Option<_>>()?;
+    let apex = hostname == reader.ask.registered_domain || reader.zone_of(hostname)?.apex == hostname;
+    let classes: Vec<Option<(Reason, String)>> = paths.iter().map(|p| classify(reader, route, p, apex)).collect();
+    let classes: Vec<(Reason, String)> = classes.into_iter().collect::<Option<_>>()?;
+
+    let (chosen, split) = choose(&classes)?;
+    let (mut reason, mut place) = classes[chosen].clone();
+    if split {
+        reason = Reason::CnamePropagating;
+    }
+    let mut told =
+        Told { reason, place: String::new(), path: paths[chosen].clone(), apex, failure: None, servers: Vec::new() };
+    if reason == Reason::DnsLookupFailed {
+        let at = told.path.last(hostname).to_owned();
+        let answers = if at == hostname { a } else { Vec::new() };
+        let failure = lookup_failure::explain(reader, &at, Kind::A, &answers)?;
+        told.reason = failure.reason;
+        told.place.clone_from(&failure.zone);
+        told.failure = Some(failure);
+        return Some(told);
+    }
+    let missing = matches!(reason, Reason::CnameMissing | Reason::AddressMissing);
+    if missing && lookup_failure::unregistered(reader)? {
+        told.reason = Reason::DomainNotRegistered;
+        told.place.clone_from(&reader.ask.registered_domain);
+        return Some(told);
+    }
+    // The servers are asked when something may have changed; a daily recheck believes its resolver.
+    if reader.ask.depth == Depth::Full && (reason.verdict() == Verdict::Pass || missing) {
+        let views = reader.authority(hostname, Kind::A)?;
+        told.servers = server_lines(&views, hostname);
+        if let Some((other, server)) = servers_differ(reader, route, &views, &told.path) {
+            reason = other;
+            place = server;
+        }
+    }
+    if missing && reason != Reason::CnamePropagating {
+        (reason, place) = routing_hunt::missing(reader, route, apex)?;
+    }
+    if matches!(reason, Reason::CnameOk | Reason::CnameOkChain) && reader.ask.depth == Depth::Full {
+        let covered = hints::wildcard_alias_beneath(reader, hostname)?;
+        if covered.is_some()
+            && covered == told.path.aliases.first().cloned()
+            && let Some((owner, _)) = hints::wildcard_above(reader, hostname)?.filter(|(_, alias)| *alias == covered)
+        {
+            (reason, place) = (Reason::CnameOkWildcard, owner);
+        }
+    }
+    told.reason = reason;
+    told.place = place;
+    Some(told)
+}
+
+/// Which vantage point's class stands for all, and whether they differ so much that only time will tell. All but one must pass
+/// where there are at least three.
+fn choose(classes: &[(Reason, String)]) -> Option<(usize, bool)> {
+    let passes = |c: &(Reason, String)| c.0.verdict() == Verdict::Pass;
+    let spare = usize::from(classes.len() >= 3);
+    let passing = classes.iter().filter(|c| passes(c)).count();
+    if passing > 0 && passing + spare >= classes.len() {
+        return classes.iter().position(passes).map(|i| (i, false));
+    }
+    let others: Vec<usize> = (0..classes.len()).filter(|i| !passes(&classes[*i])).collect();
+    let frequency = |i: usize| others.iter().filter(|o| classes[**o].0 == classes[i].0).count();
+    let most = others.iter().map(|i| frequency(*i)).max()?;
+    let chosen = others.iter().copied().find(|i| frequency(*i) == most)?;
+    let definite = classes[chosen].0.verdict() != Verdict::Unknown;
+    Some((chosen, passing > 0 && definite))
+}
+
+fn classify(reader: &Reader<'_>, route: &Route<'_>, path: &Path, apex: bool) -> Option<(Reason, String)> {
+    let last = path.last(route.hostname).to_owned();
+    if path.aliases.is_empty() {
+        return match &path.end {
+            End::Addresses(addresses) => by_address(reader, route, addresses, apex),
+            End::Failed { .. } | End::Loop | End::TooLong => Some((Reason::DnsLookupFailed, last)),
+            End::Empty if apex => Some((Reason::AddressMissing, last)),
+            End::Empty => Some((Reason::CnameMissing, last)),
+        };
+    }
+    if apex {
+        return Some((Reason::CnameAtApex, last));
+    }
+    if path.conflict {
+        return Some((Reason::CnameConflict, last));
+    }
+    Some(by_alias(reader, route, path, last))
+}
+
+fn by_alias(reader: &Reader<'_>, route: &Route<'_>, path: &Path, last: String) -> (Reason, String) {
+    let accepted = path.aliases.iter().position(|n| route.accepted.contains(n));
+    let before = &path.aliases[..accepted.unwrap_or(path.aliases.len())];
+    let tenant_zone = route.ask.tenant_zone.as_ref().map(|z| name::canonical(z));
+    let foreign = before.iter().find(|n| {
+        route.ask.foreign_targets.iter().any(|f| name::canonical(f) == **n)
+            || tenant_zone.as_ref().is_some_and(|z| name::within(n, z) && *n != z)
+    });
+    if let Some(theirs) = foreign {
+        return (Reason::CnameWrongTenantTarget, theirs.clone());
+    }
+    if let Some(at) = accepted {
+        let target = path.aliases[at].clone();
+        return match &path.end {
+            _ if at + 1 > route.ask.max_chain => (Reason::CnameChainTooLong, last),
+            End::Addresses(_) if at == 0 => (Reason::CnameOk, target),
+            End::Addresses(_) => (Reason::CnameOkChain, target),
+            _ => (Reason::PlatformTargetBroken, target),
+        };
+    }
+    let found = |test: &dyn Fn(&String) -> bool| path.aliases.iter().find(|n| test(n)).cloned();
+    if let Some(url) = found(&|n| routing_walk::is_url(n)) {
+        return (Reason::CnameTargetIsUrl, url);
+    }
+    let top = &reader.ask.registered_domain;
+    if let Some(long) = found(&|n| routing_walk::has_zone_appended(n, &route.accepted, route.hostname, top)) {
+        return (Reason::CnameTargetZoneAppended, long);
+    }
+    match &path.end {
+        End::Loop => return (Reason::CnameLoop, last),
+        End::TooLong => return (Reason::CnameChainTooLong, last),
+        _ if path.aliases.len() > route.ask.max_chain => return (Reason::CnameChainTooLong, last),
+        _ => {}
+    }
+    let ours = name::within_any(&last, &reader.ask.platform.suffixes);
+    if !ours && let Some(typo) = found(&|n| route.accepted.iter().any(|a| spelling::distance(n, a) <= 2)) {
+        return (Reason::CnameTargetTypo, typo);
+    }
+    match &path.end {
+        // A name we handed out once and no longer serve: our move, and no sign that the customer left.
+        End::Empty | End::Failed { .. } if ours => (Reason::PlatformTargetBroken, last),
+        End::Failed { whole: false } => (Reason::DnsLookupFailed, last),
+        End::Addresses(all) if !ours && all.iter().all(|a| reader.ask.platform.addresses.contains(a)) => {
+            (Reason::AddressOk, last)
+        }
+        _ => (Reason::CnamePointsElsewhere, last),
+    }
+}
+
+fn by_address(reader: &Reader<'_>, route: &Route<'_>, addresses: &[IpAddr], apex: bool) -> Option<(Reason, String)> {
+    let platform = &reader.ask.platform;
+    // A CNAME beside the addresses is seen only when asked for by name.
+    let alias = reader.any(route.hostname, Kind::Cname)?.aliases(route.hostname).first().cloned();
+    if let Some(alias) = alias {
+        return Some((if apex { Reason::CnameAtApex } else { Reason::CnameConflict }, alias));
+    }
+    let ours = |a: &IpAddr| platform.addresses.contains(a);
+    let first = |test: &dyn Fn(&IpAddr) -> bool| addresses.iter().find(|a| test(a)).map(IpAddr::to_string);
+    if let Some(old) = first(&|a| platform.retired_addresses.contains(a) && !ours(a)) {
+        return Some((Reason::AddressRetired, old));
+    }
+    if let Some(inside) = first(&|a| !is_public(*a) && !ours(a)) {
+        return Some((Reason::AddressNotPublic, inside));
+    }
+    let Some(theirs) = first(&|a| !ours(a)) else {
+        return Some(match https_elsewhere(reader, route)? {
+            Some(target) => (Reason::HttpsRrPointsElsewhere, target),
+            None => (Reason::AddressOk, route.hostname.to_owned()),
+        });
+    };
+    let proxied = |a: &IpAddr| platform.cdn_prefixes.iter().any(|p| routing_walk::in_prefix(*a, p));
+    if addresses.iter().all(proxied) {
+        return Some((Reason::ProxiedByCdn, theirs));
+    }
+    let family = |v6: bool| {
+        let all: Vec<_> = addresses.iter().filter(|a| a.is_ipv6() == v6).collect();
+        let own = all.iter().filter(|a| ours(a)).count();
+        (all.len(), own)
+    };
+    let ((n4, own4), (n6, own6)) = (family(false), family(true));
+    let mixed = (own4 > 0 && own4 < n4) || (own6 > 0 && own6 < n6);
+    Some(match () {
+        () if mixed => (Reason::AddressMixed, theirs),
+        () if own4 > 0 => (Reason::AaaaPointsElsewhere, theirs),
+        () if own6 > 0 => (Reason::APointsElsewhere, theirs),
+        () => (Reason::AddressPointsElsewhere, theirs),
+    })
+}
+
+/// Where an HTTPS record (RFC 9460) leads browsers past correct addresses, if it does.
+fn https_elsewhere(reader: &Reader<'_>, route: &Route<'_>) -> Option<Option<String>> {
+    if reader.ask.depth == Depth::Routine {
+        return Some(None);
+    }
+    let answer = reader.any(route.hostname, Kind::Https)?;
+    let elsewhere = answer.at(route.hostname, Kind::Https).find_map(|d| match d {
+        // Priority 0 is an alias; "." in a service record means the owner itself.
+        Data::Https(priority, to) if !(*priority > 0 && to.is_empty()) => {
+            (!route.accepted.contains(to) && to != route.hostname).then(|| to.clone())
+        }
+        _ => None,
+    });
+    Some(elsewhere)
+}
+
+/// What one server of the zone makes of the hostname.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Lead {
+    Alias(String),
+    Ours,
+    Others,
+    Nothing,
+}
+
+fn lead(reader: &Reader<'_>, route: &Route<'_>, answer: &Answer) -> Lead {
+    let addresses: Vec<IpAddr> = answer.addresses().collect();
+    match answer.aliases(route.hostname).first() {
+        Some(first) => Lead::Alias(first.clone()),
+        None if addresses.is_empty() => Lead::Nothing,
+        None if addresses.iter().all(|a| reader.ask.platform.addresses.contains(a)) => Lead::Ours,
+        None => Lead::Others,
+    }
+}
+
+/// Servers that differ while some of them lead to us, or one that is silent while the others are right.
+fn servers_differ(reader: &Reader<'_>, route: &Route<'_>, views: &Views<'_>, path: &Path) -> Option<(Reason, String)> {
+    let speaking: Vec<(&str, Lead)> = views
+        .answers
+        .iter()
+        .filter_map(|(s, a)| {
+            a.filter(|a| a.definite() && a.authoritative).map(|a| (s.host.as_str(), lead(reader, route, a)))
+        })
+        .collect();
+    let to_us = |l: &Lead| match l {
+        Lead::Ours => true,
+        Lead::Alias(first) => {
+            route.accepted.contains(first) || (path.aliases.first() == Some(first) && !matches!(path.end, End::Empty))
+        }
+        _ => false,
+    };
+    let (first_host, first) = speaking.first()?;
+    if speaking.iter().any(|(_, l)| l != first) && speaking.iter().any(|(_, l)| to_us(l)) {
+        let behind = speaking.iter().find(|(_, l)| !to_us(l)).map_or(*first_host, |(h, _)| h);
+        return Some((Reason::CnamePropagating, behind.to_owned()));
+    }
+    let silent = views.answers.iter().find(|(s, _)| !speaking.iter().any(|(h, _)| *h == s.host))?;
+    speaking.iter().all(|(_, l)| to_us(l)).then(|| (Reason::OkOneServerDown, silent.0.host.clone()))
+}
+
+fn server_lines(views: &Views<'_>, hostname: &str) -> Vec<(String, String)> {
+    views
+        .answers
+        .iter()
+        .map(|(server, answer)| {
+            let said = answer.map_or_else(|| "could not be asked".to_owned(), |a| routing_words::answer_line(a, hostname));
+            (server.host.clone(), said)
+        })
+        .collect()
+}

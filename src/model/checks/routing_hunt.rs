@@ -1,0 +1,40 @@
+//! When a hostname has neither alias nor address: what stands in the way, or where the record went.
+
+use crate::model::look::{Kind, name};
+use crate::model::reason::Reason;
+
+use super::hints;
+use super::reader::Reader;
+use super::routing::Route;
+
+/// The reason for the absence, with the name that explains it.
+pub fn missing(reader: &Reader<'_>, route: &Route<'_>, apex: bool) -> Option<(Reason, String)> {
+    let hostname = route.hostname;
+    let doubled = format!("{hostname}.{}", reader.ask.registered_domain);
+    // All at once: none depends on another.
+    let (moved, mail, text, wildcard) = (
+        reader.any(&doubled, Kind::Cname),
+        reader.any(hostname, Kind::Mx),
+        reader.any(hostname, Kind::Txt),
+        hints::wildcard_above(reader, hostname),
+    );
+    if moved?.aliases(&doubled).first().is_some() {
+        return Some((Reason::CnameZoneAppended, doubled));
+    }
+    let has_mail = mail?.at(hostname, Kind::Mx).next().is_some();
+    let has_text = text?.at(hostname, Kind::Txt).next().is_some();
+    if !apex && (has_mail || has_text) {
+        let kinds: Vec<&str> =
+            [(has_mail, "MX"), (has_text, "TXT")].iter().filter(|(there, _)| *there).map(|(_, k)| *k).collect();
+        return Some((Reason::WrongRecordType, kinds.join(" and ")));
+    }
+    if let Some((owner, _)) = wildcard?.filter(|(owner, _)| !apex && name::within(hostname, &owner[2..])) {
+        return Some((Reason::WildcardShadowed, owner));
+    }
+    let reason = match (route.ask.was_live, apex) {
+        (true, _) => Reason::LiveHostnameGone,
+        (false, true) => Reason::AddressMissing,
+        (false, false) => Reason::CnameMissing,
+    };
+    Some((reason, hostname.to_owned()))
+}
