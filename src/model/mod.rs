@@ -4,6 +4,7 @@
 //! from its seed. Time comes in as a [`moment::Moment`], chance as bytes somebody else drew. Nothing in this folder may
 //! import another folder of the crate, nor a crate that touches the outside world.
 
+pub mod checks;
 pub mod claim;
 pub mod conclude;
 pub mod dispatch;
@@ -12,10 +13,6 @@ pub mod evidence;
 pub mod hostname;
 pub mod id;
 pub mod ledger;
-pub mod checks;
-pub mod evidence;
-pub mod hostname;
-pub mod id;
 pub mod look;
 pub mod moment;
 pub mod order;

@@ -9,7 +9,6 @@ use super::domain::{Domain, Situation};
 use super::id::{CertificateId, ChallengeId, DomainId, EdgeId, GrantId, IssuerId, OrderId};
 use super::moment::Moment;
 use super::order::{Lane, Order, OrderState, Purpose};
-use super::secret::Secret;
 
 /// An event of a domain's history, before it is numbered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,8 +78,8 @@ pub enum Write {
     OrderKey {
         /// The order.
         id: OrderId,
-        /// The key, to be sealed by whoever records it.
-        key: Secret,
+        /// The key as the vault sealed it for this order.
+        sealed: Vec<u8>,
     },
     /// The grant was used and the CA counted it: its spends move the ledger.
     GrantCounted(GrantId),

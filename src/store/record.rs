@@ -6,7 +6,6 @@ use crate::model::id::{EventId, GrantId, OrderId};
 use crate::model::moment::Moment;
 use crate::model::order::Order;
 use crate::model::outcome::{NewCertificate, NewEvent, Outcome, Write};
-use crate::model::secret::Secret;
 
 /// How long after its grant a spend whose outcome is unknown stays open: longer than any call can last.
 const SPEND_DEADLINE_SECS: i64 = 120;
@@ -21,9 +20,6 @@ pub enum Recorded {
     /// The name is held by somebody else by now: nothing was written.
     NotHolder,
 }
-
-/// Seals a key for a row; the vault, seen from the store.
-pub type Seal<'a> = &'a (dyn Fn(&OrderId, &Secret) -> Vec<u8> + Send + Sync);
 
 /// Records that `effect` is about to be done. The caller commits when it is [`Recorded::Yes`] and drops `tx` when not.
 pub async fn intent(tx: &mut Tx, s: &Situation, effect: Effect, object_id: &str, now: Moment) -> StoreResult<Recorded> {
@@ -57,14 +53,13 @@ pub async fn outcome(
     s: &Situation,
     out: &Outcome,
     now: Moment,
-    seal: Seal<'_>,
     mut event_id: impl FnMut() -> EventId,
 ) -> StoreResult<Recorded> {
     let mut batch = Batch { stmts: Vec::new(), guards: Vec::new(), holding: None };
     let seq = s.domain.event_seq + i64::try_from(out.events.len()).unwrap_or(i64::MAX);
     batch.guarded(row(&out.domain, seq, now)?);
     for write in &out.writes {
-        batch.write(s, write, now, seal, &mut || event_id().to_string())?;
+        batch.write(s, write, now, &mut || event_id().to_string())?;
     }
     for (event, n) in out.events.iter().zip(1..) {
         batch.free(event_row(&s.domain, event, s.domain.event_seq + n, &event_id(), now));
@@ -139,14 +134,7 @@ impl Batch {
         self.stmts.push(stmt);
     }
 
-    fn write(
-        &mut self,
-        s: &Situation,
-        write: &Write,
-        now: Moment,
-        seal: Seal<'_>,
-        id: &mut dyn FnMut() -> String,
-    ) -> StoreResult<()> {
+    fn write(&mut self, s: &Situation, write: &Write, now: Moment, id: &mut dyn FnMut() -> String) -> StoreResult<()> {
         let d = &s.domain;
         match write {
             Write::TakeHolding { ends_quarantine_of } => {
@@ -177,10 +165,10 @@ impl Batch {
                 .bind(*not_before),
             ),
             Write::Order { order, was, problem } => self.guarded(order_row(order, was.as_str(), problem.as_deref())),
-            Write::OrderKey { id, key } => self.guarded(
+            Write::OrderKey { id, sealed } => self.guarded(
                 sql("UPDATE orders SET sealed_key = $2 WHERE id = $1 AND state = 'granted'")
                     .bind(id.as_str())
-                    .bind(seal(id, key)),
+                    .bind(sealed.clone()),
             ),
             Write::GrantCounted(grant) => self.counted(grant, now),
             Write::GrantReturned(grant) => {

@@ -11,10 +11,9 @@ use crate::model::order::{Lane, OrderState, Purpose};
 use crate::model::outcome::{Outcome, Write};
 use crate::model::pace;
 use crate::model::plan::{self, Change};
-use crate::model::secret::Secret;
 
-/// What a change leaves behind. `key` is the drawn key where the change is [`Change::PrepareKey`].
-pub fn change(s: &Situation, change: Change, key: Option<Secret>, now: Moment, draw: Draw<'_>) -> Outcome {
+/// What a change leaves behind. `sealed_key` is the drawn and sealed key where the change is [`Change::PrepareKey`].
+pub fn change(s: &Situation, change: Change, sealed_key: Option<Vec<u8>>, now: Moment, draw: Draw<'_>) -> Outcome {
     let again = Outcome::of(s, now);
     match (change, &s.order) {
         (Change::Expire, _) => {
@@ -62,8 +61,8 @@ pub fn change(s: &Situation, change: Change, key: Option<Secret>, now: Moment, d
                     json!({"order": id, "not_before": (eligible != Moment::NEVER).then(|| eligible.rfc3339())}),
                 )
         }
-        (Change::PrepareKey, Some(order)) => match key {
-            Some(key) => again.write(Write::OrderKey { id: order.id.clone(), key }),
+        (Change::PrepareKey, Some(order)) => match sealed_key {
+            Some(sealed) => again.write(Write::OrderKey { id: order.id.clone(), sealed }),
             None => again,
         },
         (Change::Requeue, Some(order)) => {

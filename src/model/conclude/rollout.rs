@@ -14,14 +14,14 @@ use crate::model::pace;
 use crate::model::plan::{self, Observe};
 
 /// How far the counted edges are with one thing of the feed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rollout {
     /// Edges that count: registered, not drained, heard from lately.
     pub counted: usize,
     /// Those of them that do not have it yet.
     pub behind: Vec<(EdgeId, String)>,
-    /// Those that acknowledged it but serve something else, and what.
-    pub exceptions: Vec<String>,
+    /// Those that have it and do not serve it, with what their own probe saw.
+    pub exceptions: Vec<(EdgeId, String)>,
     /// Whether the feed has given it a number yet.
     pub numbered: bool,
 }
