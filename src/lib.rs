@@ -7,7 +7,9 @@
 
 pub mod acme;
 pub mod env;
+pub mod jobs;
 pub mod model;
+pub mod reach;
 pub mod sandbox;
 pub mod store;
 pub mod vault;
