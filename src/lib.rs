@@ -8,7 +8,9 @@
 pub mod acme;
 pub mod dns;
 pub mod env;
+pub mod jobs;
 pub mod model;
+pub mod reach;
 pub mod sandbox;
 pub mod store;
 pub mod vault;

@@ -15,8 +15,8 @@ pub enum StoreError {
         /// The index or table that refused.
         constraint: String,
     },
-    /// The database is locked by another writer past its patience; the transaction can be tried again.
-    #[error("the database is busy with another writer; try again")]
+    /// Another writer holds what this one needs, past its patience; the transaction can be tried again.
+    #[error("the database is busy with other work; try again")]
     Busy,
     /// A row that cannot become what it should be.
     #[error("column {column} holds {seen:?}, which is not {expected}")]
@@ -49,6 +49,10 @@ impl StoreError {
 
 impl From<sqlx::Error> for StoreError {
     fn from(e: sqlx::Error) -> Self {
+        // On SQLite writers queue for one connection: to wait there in vain is to wait for another writer.
+        if matches!(e, sqlx::Error::PoolTimedOut) {
+            return StoreError::Busy;
+        }
         if let sqlx::Error::Database(d) = &e {
             if d.is_unique_violation() {
                 let constraint = d.constraint().map_or_else(|| d.message().to_owned(), str::to_owned);

@@ -14,6 +14,13 @@ use super::{Row, Stmt, StoreError, StoreResult, Tx};
 /// How long a writer waits for its turn before it says [`StoreError::Busy`].
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// How long a PostgreSQL transaction may sit between two statements before its locks are taken away.
+const ABANDONED: Duration = Duration::from_secs(60);
+
+fn millis(d: Duration) -> String {
+    format!("{}ms", d.as_millis())
+}
+
 /// Where the database is and how it is used.
 #[derive(Clone, Debug)]
 pub struct OpenSettings {
@@ -46,7 +53,10 @@ impl Store {
         let backend = if settings.url.starts_with("sqlite:") {
             open_sqlite(settings).await?
         } else if settings.url.starts_with("postgres:") || settings.url.starts_with("postgresql:") {
-            let options = PgConnectOptions::from_str(&settings.url)?.application_name("nameplate");
+            // A writer waits for a row as long as SQLite's waits for the file; a process that stopped half-way lets go.
+            let options = PgConnectOptions::from_str(&settings.url)?
+                .application_name("nameplate")
+                .options([("lock_timeout", millis(PATIENCE)), ("idle_in_transaction_session_timeout", millis(ABANDONED))]);
             let pool = PgPoolOptions::new()
                 .max_connections(settings.connections)
                 .acquire_timeout(PATIENCE)
@@ -125,6 +135,16 @@ impl Store {
         }
     }
 
+    /// Lets SQLite look at its statistics again, so that a table that grew is read by the right index; `all` looks at every
+    /// table and is for the start. PostgreSQL does this by itself.
+    pub async fn optimize(&self, all: bool) -> StoreResult<()> {
+        if let Backend::Sqlite { writer, .. } = &self.backend {
+            let pragma = if all { "PRAGMA optimize = 0x10002" } else { "PRAGMA optimize" };
+            sqlx::query(pragma).execute(writer).await?;
+        }
+        Ok(())
+    }
+
     /// Round trips made so far, for the benchmark that keeps a step under its bound.
     pub fn round_trips(&self) -> u64 {
         self.trips.load(Ordering::Relaxed)
@@ -185,7 +205,8 @@ async fn open_sqlite(settings: &OpenSettings) -> StoreResult<Backend> {
         SqlitePoolOptions::new()
             .max_connections(settings.connections)
             .acquire_timeout(PATIENCE)
-            .connect_with(options)
+            // A write that strays onto a reader would fight the writer for the file; it fails at once instead.
+            .connect_with(options.pragma("query_only", "ON"))
             .await?
     };
     Ok(Backend::Sqlite { writer, reader })

@@ -71,9 +71,18 @@ impl Stmt {
         self
     }
 
-    /// The text, for the test that prepares every statement on both databases.
-    pub fn text(&self) -> &'static str {
-        self.text
+    /// That as many values are bound as the text asks for. SQLite would read a missing one as null without a word, and in
+    /// a batch a statement would take its neighbour's.
+    fn checked(self) -> StoreResult<Self> {
+        let asked = highest_placeholder(self.text);
+        if asked == self.values.len() {
+            return Ok(self);
+        }
+        Err(StoreError::unavailable(format!(
+            "a statement asks for {asked} values and was given {}: {}",
+            self.values.len(),
+            self.text
+        )))
     }
 }
 
@@ -85,22 +94,24 @@ pub(super) enum Pool<'a> {
 
 impl Stmt {
     pub(super) async fn execute_on(self, pool: &Pool<'_>) -> StoreResult<u64> {
+        let stmt = self.checked()?;
         Ok(match pool {
             Pool::Sqlite(p) => {
-                sqlx::query_with(self.text, sqlite_arguments(self.values)?).execute(*p).await?.rows_affected()
+                sqlx::query_with(stmt.text, sqlite_arguments(stmt.values)?).execute(*p).await?.rows_affected()
             }
-            Pool::Postgres(p) => sqlx::query_with(self.text, pg_arguments(self.values)?).execute(*p).await?.rows_affected(),
+            Pool::Postgres(p) => sqlx::query_with(stmt.text, pg_arguments(stmt.values)?).execute(*p).await?.rows_affected(),
         })
     }
 
     pub(super) async fn fetch_on(self, pool: &Pool<'_>) -> StoreResult<Vec<Row>> {
+        let stmt = self.checked()?;
         Ok(match pool {
             Pool::Sqlite(p) => {
-                let rows = sqlx::query_with(self.text, sqlite_arguments(self.values)?).fetch_all(*p).await?;
+                let rows = sqlx::query_with(stmt.text, sqlite_arguments(stmt.values)?).fetch_all(*p).await?;
                 rows.into_iter().map(Row::Sqlite).collect()
             }
             Pool::Postgres(p) => {
-                let rows = sqlx::query_with(self.text, pg_arguments(self.values)?).fetch_all(*p).await?;
+                let rows = sqlx::query_with(stmt.text, pg_arguments(stmt.values)?).fetch_all(*p).await?;
                 rows.into_iter().map(Row::Postgres).collect()
             }
         })
@@ -131,6 +142,12 @@ fn sqlite_arguments(values: Vec<Value>) -> StoreResult<SqliteArguments> {
         .map_err(StoreError::unavailable)?;
     }
     Ok(arguments)
+}
+
+/// The highest `n` of all `$n` in a statement.
+fn highest_placeholder(text: &str) -> usize {
+    let after_dollar = text.split('$').skip(1);
+    after_dollar.filter_map(|rest| rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()).max().unwrap_or(0)
 }
 
 /// Moves every `$n` of a statement up by `by`. Statements hold no string literal with a dollar sign in it.
@@ -179,6 +196,7 @@ impl Tx {
     /// Runs a statement; how many rows it changed.
     pub async fn execute(&mut self, stmt: Stmt) -> StoreResult<u64> {
         self.trip();
+        let stmt = stmt.checked()?;
         Ok(match &mut self.inner {
             Inner::Sqlite(tx) => {
                 sqlx::query_with(stmt.text, sqlite_arguments(stmt.values)?).execute(&mut **tx).await?.rows_affected()
@@ -192,6 +210,7 @@ impl Tx {
     /// All rows of a query.
     pub async fn fetch_all(&mut self, stmt: Stmt) -> StoreResult<Vec<Row>> {
         self.trip();
+        let stmt = stmt.checked()?;
         Ok(match &mut self.inner {
             Inner::Sqlite(tx) => sqlx::query_with(stmt.text, sqlite_arguments(stmt.values)?)
                 .fetch_all(&mut **tx)
@@ -232,6 +251,7 @@ impl Tx {
         match &mut self.inner {
             Inner::Sqlite(tx) => {
                 for stmt in stmts {
+                    let stmt = stmt.checked()?;
                     shift_placeholders(stmt.text, values.len(), &mut text);
                     text.push(';');
                     values.extend(stmt.values);
@@ -248,6 +268,7 @@ impl Tx {
             }
             Inner::Postgres(tx) => {
                 for (i, stmt) in stmts.into_iter().enumerate() {
+                    let stmt = stmt.checked()?;
                     let _ = write!(text, "{} s{i} AS (", if i == 0 { "WITH" } else { "," });
                     shift_placeholders(stmt.text, values.len(), &mut text);
                     text.push_str(" RETURNING 1)");
@@ -304,12 +325,22 @@ impl Tx {
 
 #[cfg(test)]
 mod tests {
-    use super::shift_placeholders;
+    use super::{highest_placeholder, shift_placeholders, sql};
 
     #[test]
     fn placeholders_move_up_together() {
         let mut out = String::new();
         shift_placeholders("UPDATE t SET a = $1, b = $12 WHERE c = $2", 3, &mut out);
         assert_eq!(out, "UPDATE t SET a = $4, b = $15 WHERE c = $5");
+    }
+
+    #[test]
+    fn a_statement_short_of_a_value_is_refused_before_it_runs() {
+        assert_eq!(highest_placeholder("SELECT 1"), 0);
+        assert_eq!(highest_placeholder("SELECT $1, $12, $2"), 12);
+        assert!(sql("UPDATE t SET a = $1 WHERE b = $2").bind(1).bind(2).checked().is_ok());
+        let refusal = sql("UPDATE t SET a = $1 WHERE b = $2").bind(1).checked().unwrap_err();
+        let why = std::error::Error::source(&refusal).unwrap().to_string();
+        assert!(why.starts_with("a statement asks for 2 values and was given 1"), "{why}");
     }
 }

@@ -1,0 +1,188 @@
+//! The loops of one process: started together, started again when one falls over, and finished together.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::queue::Queue;
+use super::sweep::Sweep;
+use super::Step;
+use crate::env::Env;
+
+/// The pause before a loop that ended by itself starts again.
+const PAUSE: Duration = Duration::from_secs(1);
+
+type Body = Arc<dyn Fn(CancellationToken) -> BoxFuture<'static, ()> + Send + Sync>;
+
+/// What runs in this process besides its listeners.
+pub struct Schedule {
+    env: Env,
+    grace: Duration,
+    loops: Vec<(&'static str, Body)>,
+}
+
+impl Schedule {
+    /// Nothing yet. Loops that are still busy this long after the stop are dropped.
+    pub fn new(env: &Env, grace: Duration) -> Self {
+        Schedule { env: env.clone(), grace, loops: Vec::new() }
+    }
+
+    /// Adds a loop that returns soon after its token is cancelled, and finishes what it has begun before.
+    #[must_use]
+    pub fn with<F, Fut>(mut self, name: &'static str, body: F) -> Self
+    where
+        F: Fn(CancellationToken) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = ()> + Send + 'static,
+    {
+        self.loops.push((name, Arc::new(move |stop| body(stop).boxed())));
+        self
+    }
+
+    /// Adds a task that is done over and over, with a pause in between; it is never cut in the middle before the grace
+    /// has passed.
+    #[must_use]
+    pub fn every<F, Fut>(self, name: &'static str, pause: Duration, task: F) -> Self
+    where
+        F: Fn() -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = ()> + Send + 'static,
+    {
+        let (env, task) = (self.env.clone(), Arc::new(task));
+        self.with(name, move |stop| {
+            let (env, task) = (env.clone(), Arc::clone(&task));
+            async move {
+                while !stop.is_cancelled() {
+                    task().await;
+                    tokio::select! {
+                        () = stop.cancelled() => {}
+                        () = env.sleep(pause) => {}
+                    }
+                }
+            }
+        })
+    }
+
+    /// Adds the workers that answer alarms by `step`, and the sweep behind them.
+    #[must_use]
+    pub fn with_workers(self, queue: Queue, step: Arc<dyn Step>, sweep: Sweep) -> Self {
+        let sweep = Arc::new(sweep);
+        self.with("workers", move |stop| {
+            let (queue, step) = (queue.clone(), Arc::clone(&step));
+            async move { queue.work(step, stop).await }
+        })
+        .with("sweep", move |stop| {
+            let sweep = Arc::clone(&sweep);
+            async move { sweep.run(stop).await }
+        })
+    }
+
+    /// Runs all loops until `stop`, then waits for them; how many had to be dropped.
+    pub async fn run(self, stop: CancellationToken) -> usize {
+        let mut running = JoinSet::new();
+        for (name, body) in self.loops {
+            running.spawn(keep(name, body, self.env.clone(), stop.clone()));
+        }
+        stop.cancelled().await;
+        let finish = async { while running.join_next().await.is_some() {} };
+        tokio::select! {
+            () = finish => {}
+            () = self.env.sleep(self.grace) => {}
+        }
+        let dropped = running.len();
+        if dropped > 0 {
+            tracing::warn!(dropped, "loops did not end in time; they are dropped");
+        }
+        running.shutdown().await;
+        dropped
+    }
+}
+
+async fn keep(name: &'static str, body: Body, env: Env, stop: CancellationToken) {
+    loop {
+        let outcome = AssertUnwindSafe(body(stop.clone())).catch_unwind().await;
+        if stop.is_cancelled() {
+            return;
+        }
+        match outcome {
+            Ok(()) => tracing::warn!(name, "a loop ended by itself; it starts again"),
+            Err(_) => tracing::error!(name, "a loop panicked; it starts again"),
+        }
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = env.sleep(PAUSE) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::env::manual::Hand;
+    use crate::model::moment::Moment;
+
+    async fn until(what: &str, condition: impl Fn() -> bool) {
+        for _ in 0..100_000 {
+            if condition() {
+                return;
+            }
+            tokio::task::yield_now().await;
+        }
+        panic!("never happened: {what}");
+    }
+
+    #[tokio::test]
+    async fn a_loop_that_panics_starts_again_and_all_end_at_the_stop() {
+        let hand = Hand::new(Moment::from_secs(100), 1);
+        let (falls, ticks) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let stop = CancellationToken::new();
+        let schedule = Schedule::new(&hand.env(), Duration::from_secs(5))
+            .with("falls", {
+                let falls = Arc::clone(&falls);
+                move |_| {
+                    let falls = Arc::clone(&falls);
+                    async move {
+                        assert!(falls.fetch_add(1, Ordering::SeqCst) > 100, "falls over");
+                    }
+                }
+            })
+            .every("ticks", Duration::from_secs(1), {
+                let ticks = Arc::clone(&ticks);
+                move || {
+                    let ticks = Arc::clone(&ticks);
+                    async move {
+                        ticks.fetch_add(1, Ordering::SeqCst);
+                    }
+                }
+            });
+        let running = tokio::spawn(schedule.run(stop.clone()));
+        for round in 1..4 {
+            until("a fall and a tick", || falls.load(Ordering::SeqCst) == round && ticks.load(Ordering::SeqCst) == round).await;
+            until("both sleep", || hand.next_wake().is_some()).await;
+            for _ in 0..10 {
+                tokio::task::yield_now().await;
+            }
+            hand.advance(Duration::from_secs(1));
+        }
+        stop.cancel();
+        assert_eq!(running.await.unwrap(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_loop_that_does_not_end_is_dropped_after_the_grace() {
+        let hand = Hand::new(Moment::from_secs(100), 1);
+        let stop = CancellationToken::new();
+        let schedule = Schedule::new(&hand.env(), Duration::from_secs(5)).with("hangs", |_| std::future::pending());
+        let running = tokio::spawn(schedule.run(stop.clone()));
+        stop.cancel();
+        until("the grace is awaited", || hand.next_wake() == Some(Moment::from_secs(105))).await;
+        assert!(!running.is_finished());
+        hand.advance(Duration::from_secs(5));
+        assert_eq!(running.await.unwrap(), 1);
+    }
+}
