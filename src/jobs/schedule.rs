@@ -9,9 +9,9 @@ use futures::future::BoxFuture;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use super::Step;
 use super::queue::Queue;
 use super::sweep::Sweep;
-use super::Step;
 use crate::env::Env;
 
 /// The pause before a loop that ended by itself starts again.
@@ -162,7 +162,8 @@ mod tests {
             });
         let running = tokio::spawn(schedule.run(stop.clone()));
         for round in 1..4 {
-            until("a fall and a tick", || falls.load(Ordering::SeqCst) == round && ticks.load(Ordering::SeqCst) == round).await;
+            until("a fall and a tick", || falls.load(Ordering::SeqCst) == round && ticks.load(Ordering::SeqCst) == round)
+                .await;
             until("both sleep", || hand.next_wake().is_some()).await;
             for _ in 0..10 {
                 tokio::task::yield_now().await;

@@ -96,7 +96,10 @@ impl Sweep {
         while !stop.is_cancelled() {
             if optimized.is_none_or(|at| self.env.now().since(at) >= OPTIMIZE_EVERY) {
                 if let Err(e) = self.store.optimize(optimized.is_none()).await {
-                    tracing::warn!(error = &e as &dyn std::error::Error, "the store's statistics were not brought up to date");
+                    tracing::warn!(
+                        error = &e as &dyn std::error::Error,
+                        "the store's statistics were not brought up to date"
+                    );
                 }
                 optimized = Some(self.env.now());
             }

@@ -23,7 +23,8 @@ where
         .header(CONNECTION, "close")
         .body(Empty::<Bytes>::new())
         .map_err(ReachError::Request)?;
-    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(ReachError::Http)?;
+    let (mut sender, connection) =
+        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(ReachError::Http)?;
     let exchange = async {
         let response = sender.send_request(request).await.map_err(ReachError::Http)?;
         let status = response.status().as_u16();
