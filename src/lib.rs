@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod acme;
+pub mod app;
 pub mod dns;
 pub mod env;
 pub mod jobs;

@@ -11,6 +11,8 @@
 //! $n`) or a unique index. May import `config telemetry env model`; sqlx lives here. To fake it: open `sqlite::memory:`.
 //! How to get it wrong: read first and write by what was read, without a guard; or use now() in SQL.
 
+pub mod attempts;
+pub mod claims;
 pub mod dispatching;
 mod error;
 pub mod issuers;
@@ -18,6 +20,7 @@ mod open;
 pub mod outbox;
 pub mod record;
 mod row;
+pub mod rollout;
 pub mod situation;
 pub mod sql;
 mod wake;

@@ -1,0 +1,87 @@
+//! CA accounts: the key is sealed and stored before the CA ever sees it, newAccount is made under the issuer's lease, and a
+//! crash between the two is healed by asking again with the same key (RFC 8555 §7.3.1 answers with the account it has).
+
+use std::time::Duration;
+
+use super::{App, AppError};
+use crate::acme::{AccountRef, AccountUrl, csr};
+use crate::model::id::IssuerId;
+use crate::store::issuers::{self, IssuerRow};
+use crate::store::{StoreError, sql};
+use crate::telemetry::Chain;
+use crate::vault::{Context, Sealed};
+
+/// Longer than the calls that make an account can take.
+const LEASE: Duration = Duration::from_secs(120);
+
+fn context(id: &IssuerId) -> Context {
+    Context::new("account-key", id.as_str())
+}
+
+/// Makes the accounts that are missing; how many there are now. A CA that does not answer is asked again next time.
+pub async fn ensure_all(app: &App) -> Result<usize, AppError> {
+    let mut ready = 0;
+    for issuer in issuers::list(&app.store).await? {
+        if issuer.account_url.is_some() || ensure(app, &issuer).await? {
+            ready += 1;
+        }
+    }
+    Ok(ready)
+}
+
+async fn ensure(app: &App, issuer: &IssuerRow) -> Result<bool, AppError> {
+    let Some(authority) = app.authorities.get(&issuer.name) else {
+        return Err(AppError::NoAuthority(issuer.name.clone()));
+    };
+    let Some(row) = issuers::take(&app.store, &issuer.id, &app.worker, app.env.now(), LEASE).await? else {
+        return Ok(false);
+    };
+    app.boundary.cross("issuer's lease taken").await;
+    if row.account_url.is_some() {
+        return Ok(true);
+    }
+    let key = match row.account_key {
+        Some(sealed) => app.vault.open(&context(&row.id), &Sealed::try_from(sealed)?)?,
+        None => {
+            let key = csr::new_account_key(&app.env)?;
+            let sealed = app.vault.seal(&app.env, &context(&row.id), &key)?;
+            if !issuers::store_account_key(&app.store, &row.id, row.term, sealed.as_bytes().to_vec()).await? {
+                return Ok(false);
+            }
+            app.boundary.cross("account key stored").await;
+            key
+        }
+    };
+    let made = match authority.directory().await {
+        Ok(facts) => authority.register(&key, &app.settings.contacts).await.map(|url| (url, facts.caa_identities)),
+        Err(e) => Err(e),
+    };
+    app.boundary.cross("account made").await;
+    match made {
+        Ok((url, identities)) => {
+            issuers::store_account(&app.store, &row.id, row.term, &url.0, &identities).await?;
+            tracing::info!(issuer.name = %row.name, account.url = %url.0, "the CA account is ready");
+            app.bells.dispatch.notify_one();
+            Ok(true)
+        }
+        Err(e) => {
+            let said = Chain(&e).to_string();
+            tracing::warn!(issuer.name = %row.name, error = %said, "the CA gave no account; asking again soon");
+            issuers::store_account_problem(&app.store, &row.id, row.term, &said).await?;
+            Ok(false)
+        }
+    }
+}
+
+/// The account with its key, opened.
+pub(super) async fn open(app: &App, id: &IssuerId, url: &str) -> Result<AccountRef, AppError> {
+    let stmt = sql("SELECT account_key FROM issuers WHERE id = $1").bind(id.as_str());
+    let row = app.store.query(stmt).await?.into_iter().next();
+    let sealed = match row {
+        Some(row) => row.opt_blob("account_key")?,
+        None => None,
+    }
+    .ok_or_else(|| StoreError::not_found(format!("the account key of issuer {id}")))?;
+    let key = app.vault.open(&context(id), &Sealed::try_from(sealed)?)?;
+    Ok(AccountRef { url: AccountUrl(url.to_owned()), key })
+}

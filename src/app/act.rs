@@ -1,0 +1,110 @@
+//! Effects of a step: the intent is durable first, then the one call is made.
+
+use std::sync::{Arc, PoisonError};
+
+use super::{App, AppError, account, advance};
+use crate::acme::{AccountRef, AcmeError, Authority, Class, OrderStatus, csr};
+use crate::model::conclude::{self, CaStatus, CaVerdict, Trouble};
+use crate::model::domain::{Effect, Situation};
+use crate::model::order::Order;
+use crate::model::outcome::Outcome;
+use crate::model::secret::Secret;
+use crate::store::record::{self, Recorded};
+use crate::store::{StoreError, attempts};
+use crate::telemetry::Chain;
+use crate::vault::Sealed;
+
+/// Records the intent and does the effect; nothing when the situation is no longer the present one.
+pub(super) async fn act(app: &App, s: &Situation, effect: Effect) -> Result<Option<Outcome>, AppError> {
+    let Some(order) = &s.order else { return Ok(None) };
+    // Whatever can fail on our side fails before the intent says that the CA may have acted.
+    let (authority, account) = at_ca(app, s).await?;
+    let csr_der = match effect {
+        Effect::Finalize => {
+            let key = order_key(app, order).await?;
+            csr::csr(&key, std::slice::from_ref(&s.domain.hostname))?
+        }
+        Effect::NewOrder | Effect::Announce => Vec::new(),
+    };
+    let mut tx = app.store.begin().await?;
+    if record::intent(&mut tx, s, effect, order.id.as_str(), app.env.now()).await? != Recorded::Yes {
+        return Ok(None);
+    }
+    app.boundary.cross("before the intent's commit").await;
+    tx.commit().await?;
+    app.boundary.cross("intent recorded").await;
+    let url = order.url.as_deref().unwrap_or_default();
+    let outcome = match effect {
+        Effect::NewOrder => {
+            match authority.new_order(&account, std::slice::from_ref(&s.domain.hostname), None).await {
+                Ok(placed) => Ok(conclude::placed(s, order, &placed.url, app.env.now())),
+                Err(e) => Err(e),
+            }
+        }
+        Effect::Announce => authority
+            .announce(&account, url, order.challenge_url.as_deref().unwrap_or_default())
+            .await
+            .map(|()| conclude::announced(s, order, app.env.now())),
+        Effect::Finalize => authority
+            .finalize(&account, url, &csr_der)
+            .await
+            .map(|_| conclude::finalized(s, order, app.env.now())),
+    };
+    app.boundary.cross("effect done").await;
+    Ok(Some(match outcome {
+        Ok(outcome) => outcome,
+        Err(e) => conclude::trouble(s, order, Some(effect), &trouble(&e), app.env.now()),
+    }))
+}
+
+/// The CA of the domain's issuer, and the account that speaks to it.
+pub(super) async fn at_ca(app: &App, s: &Situation) -> Result<(Arc<dyn Authority>, AccountRef), AppError> {
+    let issuer = &s.issuer;
+    let authority = app.authorities.get(&issuer.name).ok_or_else(|| AppError::NoAuthority(issuer.name.clone()))?;
+    let url = issuer.account_url.as_deref().ok_or_else(|| AppError::NoAccount(issuer.name.clone()))?;
+    let known = app.accounts.lock().unwrap_or_else(PoisonError::into_inner).get(&issuer.id).cloned();
+    let account = match known {
+        Some(account) if account.url.0 == url => account,
+        _ => {
+            let account = account::open(app, &issuer.id, url).await?;
+            app.accounts.lock().unwrap_or_else(PoisonError::into_inner).insert(issuer.id.clone(), account.clone());
+            account
+        }
+    };
+    Ok((Arc::clone(authority), account))
+}
+
+/// The key of an order's certificate.
+pub(super) async fn order_key(app: &App, order: &Order) -> Result<Secret, AppError> {
+    let sealed = attempts::sealed_key(&app.store, &order.id)
+        .await?
+        .ok_or_else(|| StoreError::not_found(format!("the key of order {}", order.id)))?;
+    Ok(app.vault.open(&advance::key_context(order), &Sealed::try_from(sealed)?)?)
+}
+
+/// The CA's word for a status in ours.
+pub(super) fn status(s: OrderStatus) -> CaStatus {
+    match s {
+        OrderStatus::Pending => CaStatus::Pending,
+        OrderStatus::Ready => CaStatus::Ready,
+        OrderStatus::Processing => CaStatus::Processing,
+        OrderStatus::Valid => CaStatus::Valid,
+        OrderStatus::Invalid => CaStatus::Invalid,
+    }
+}
+
+/// What a failed call means for the step.
+pub(super) fn trouble(e: &AcmeError) -> Trouble {
+    Trouble {
+        verdict: match e.class() {
+            Class::RetryAt(wait) => CaVerdict::RetryAt(wait),
+            Class::WaitFor(_) => CaVerdict::WaitFor,
+            Class::GiveUp => CaVerdict::GiveUp,
+            Class::StepAgain => CaVerdict::StepAgain,
+            Class::Lost => CaVerdict::Lost,
+        },
+        account_limited: e.is_rate_limited(),
+        said: Chain(e).to_string(),
+        problem: e.problem.as_ref().map(ToString::to_string),
+    }
+}

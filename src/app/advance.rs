@@ -1,0 +1,170 @@
+//! The one door: `advance` moves a domain by one step, from whatever state a crash left it in.
+
+use std::time::Duration;
+
+use super::{App, AppError, act, observe};
+use crate::acme::csr;
+use crate::mint;
+use crate::model::claim::Claim;
+use crate::model::conclude::{self, Conclusion};
+use crate::model::domain::Situation;
+use crate::model::id::{DomainId, EventId};
+use crate::model::moment::Moment;
+use crate::model::order::Order;
+use crate::model::outcome::{Outcome, Write};
+use crate::model::plan::{self, Change, Next};
+use crate::store::record::{self, Recorded};
+use crate::store::situation;
+use crate::vault::Context;
+
+/// Longer than the longest step: a look and a call at the CA with all their time-outs.
+pub const LEASE: Duration = Duration::from_secs(90);
+/// What is due within this gets an alarm; the rest is found by the sweep.
+const SOON: Duration = Duration::from_secs(60);
+/// A worker that has a domain in hand waits this long for its next step instead of setting an alarm.
+const IN_HAND: Duration = Duration::from_secs(2);
+/// A worker goes on with one domain for at most so many steps, so that a busy one cannot keep it for ever.
+const STEPS_IN_HAND: usize = 200;
+
+/// What a step came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Advanced {
+    /// It was not due, or somebody else has it.
+    NotDue,
+    /// One step was recorded; the next is due then.
+    Done(Moment),
+    /// Somebody else moved the domain meanwhile: nothing was recorded.
+    Superseded,
+}
+
+/// Goes on with a domain as long as its next step is due at once or in a moment.
+pub async fn drive(app: &App, id: &DomainId) -> Result<(), AppError> {
+    for _ in 0..STEPS_IN_HAND {
+        let due = match advance(app, id).await? {
+            Advanced::NotDue => return Ok(()),
+            Advanced::Superseded => app.env.now(),
+            Advanced::Done(due) => due,
+        };
+        let wait = due.since(app.env.now());
+        if wait > IN_HAND {
+            return Ok(());
+        }
+        if !wait.is_zero() {
+            app.env.sleep(wait).await;
+        }
+    }
+    Ok(())
+}
+
+/// Moves a domain by one step.
+pub async fn advance(app: &App, id: &DomainId) -> Result<Advanced, AppError> {
+    let Some(domain) = situation::take(&app.store, id, &app.worker, app.env.now(), LEASE).await? else {
+        return Ok(Advanced::NotDue);
+    };
+    app.boundary.cross("lease taken").await;
+    let mut s = situation::around(&app.store, domain).await?;
+    step(app, &mut s).await
+}
+
+async fn step(app: &App, s: &mut Situation) -> Result<Advanced, AppError> {
+    let now = app.env.now();
+    let conclusion = match plan::plan(s, now) {
+        Next::Rest(until) => Outcome::of(s, until).into(),
+        Next::Change(change) => {
+            let sealed = sealed_key(app, s, change)?;
+            conclude::change(s, change, sealed, now, &mut || app.env.id_bytes()).into()
+        }
+        Next::Observe(what) => {
+            let mut what = what;
+            loop {
+                let seen = observe::observe(app, s, what).await?;
+                app.boundary.cross("observed").await;
+                match seen {
+                    Conclusion::Observe(more) => what = more,
+                    other => break other,
+                }
+            }
+        }
+        Next::Act(effect) => Conclusion::Act(effect),
+    };
+    let outcome = match conclusion {
+        Conclusion::Record(outcome) => *outcome,
+        Conclusion::Observe(_) => Outcome::of(s, now),
+        Conclusion::Act(effect) => match act::act(app, s, effect).await? {
+            Some(outcome) => outcome,
+            None => return Ok(Advanced::Superseded),
+        },
+    };
+    app.boundary.cross("before recording").await;
+    record_outcome(app, s, &outcome).await
+}
+
+/// The key of the certificate that an order is for, sealed for that order.
+fn sealed_key(app: &App, s: &Situation, change: Change) -> Result<Option<Vec<u8>>, AppError> {
+    let (Change::PrepareKey, Some(order)) = (change, &s.order) else { return Ok(None) };
+    let key = csr::new_key(&app.env)?;
+    Ok(Some(app.vault.seal(&app.env, &key_context(order), &key)?.as_bytes().to_vec()))
+}
+
+/// What binds a certificate's sealed key to its row: the order it was drawn for.
+pub(super) fn key_context(order: &Order) -> Context {
+    Context::new("certificate-key", order.id.as_str())
+}
+
+/// Records an outcome and what must come after it in one transaction.
+async fn record_outcome(app: &App, s: &Situation, outcome: &Outcome) -> Result<Advanced, AppError> {
+    let mut next = Some(outcome);
+    while let Some(out) = next {
+        let now = app.env.now();
+        let mut tx = app.store.begin().await?;
+        match record::outcome(&mut tx, s, out, now, || mint!(app.env, EventId)).await? {
+            Recorded::Yes => {
+                let wait = out.domain.due_at.since(now);
+                if wait > IN_HAND && wait <= SOON {
+                    app.wake.wake(&mut tx, &s.domain.id, out.domain.due_at).await?;
+                }
+                ring_after(app, &mut tx, out);
+                app.boundary.cross("before commit").await;
+                tx.commit().await?;
+                app.boundary.cross("recorded").await;
+                log(s, out);
+                return Ok(Advanced::Done(out.domain.due_at));
+            }
+            Recorded::Superseded => return Ok(Advanced::Superseded),
+            Recorded::NotHolder => next = out.otherwise.as_deref(),
+        }
+    }
+    Ok(Advanced::Superseded)
+}
+
+/// Rings the bells that an outcome calls for once it is durable.
+pub(super) fn ring_after(app: &App, tx: &mut crate::store::Tx, out: &Outcome) {
+    let bells = app.bells.clone();
+    let waits = out.writes.iter().any(|w| {
+        matches!(w, Write::OpenOrder { .. } | Write::GrantReturned(_) | Write::GrantCounted(_) | Write::Order { .. })
+    });
+    let tells = !out.events.is_empty();
+    tx.after_commit(move || {
+        if waits {
+            bells.dispatch.notify_one();
+        }
+        if tells {
+            bells.relay.notify_one();
+        }
+    });
+}
+
+fn log(s: &Situation, out: &Outcome) {
+    for event in &out.events {
+        tracing::info!(
+            domain.id = %s.domain.id,
+            hostname.name = %s.domain.hostname,
+            event.kind = event.kind,
+            event.actor = %event.actor,
+            "{}", event.cause
+        );
+    }
+    if out.domain.claim != s.domain.claim && out.domain.claim == Claim::Live {
+        tracing::info!(domain.id = %s.domain.id, "the name is live");
+    }
+}

@@ -1,0 +1,90 @@
+//! Claiming a hostname for a tenant.
+
+use super::ask::{ATTEMPT_LIFE, TXT_PREFIX};
+use super::{App, AppError};
+use crate::mint;
+use crate::model::claim::{Claim, ClaimStep};
+use crate::model::hostname::Hostname;
+use crate::model::id::{AttemptId, DomainId, EventId, TenantId};
+use crate::model::moment::Moment;
+use crate::store::claims::{self, NewClaim};
+use crate::store::{StoreError, situation};
+
+/// Why a claim was not made.
+#[derive(Debug, thiserror::Error)]
+pub enum ClaimError {
+    /// No such tenant, or one that may claim nothing any more.
+    #[error("there is no active tenant {0}")]
+    NoTenant(TenantId),
+    /// Not the caller's fault.
+    #[error(transparent)]
+    App(#[from] AppError),
+}
+
+impl From<StoreError> for ClaimError {
+    fn from(e: StoreError) -> Self {
+        ClaimError::App(e.into())
+    }
+}
+
+/// Claims a name. A tenant that claims it already gets that claim with its value; an expired one gets a new attempt.
+pub async fn claim(app: &App, tenant: &TenantId, hostname: &Hostname, actor: &str) -> Result<DomainId, ClaimError> {
+    loop {
+        let now = app.env.now();
+        let mut tx = app.store.begin().await?;
+        let slug = claims::active_tenant_slug(&mut tx, tenant).await?.ok_or_else(|| ClaimError::NoTenant(tenant.clone()))?;
+        if let Some((id, state)) = claims::open_claim(&mut tx, tenant, hostname).await? {
+            if state == Claim::Expired {
+                reopen(app, &mut tx, &id, actor, now).await?;
+                app.wake.wake(&mut tx, &id, now).await?;
+                tx.commit().await?;
+            }
+            return Ok(id);
+        }
+        let new = NewClaim {
+            id: mint!(app.env, DomainId),
+            attempt_id: mint!(app.env, AttemptId),
+            event_id: mint!(app.env, EventId),
+            tenant_id: tenant.clone(),
+            hostname: hostname.clone(),
+            value: fresh_value(app),
+            routing_mode: app.settings.routing_mode,
+            target: app.settings.target_of(&slug),
+            deadline: now + ATTEMPT_LIFE,
+            actor: actor.to_owned(),
+        };
+        match claims::insert(&mut tx, &new, now).await {
+            Ok(()) => {}
+            // The same tenant claimed the same name a moment ago: answer with that claim.
+            Err(StoreError::Conflict { .. }) => continue,
+            Err(e) => return Err(e.into()),
+        }
+        app.wake.wake(&mut tx, &new.id, now).await?;
+        let relay = app.bells.relay.clone();
+        tx.after_commit(move || relay.notify_one());
+        tx.commit().await?;
+        tracing::info!(domain.id = %new.id, hostname.name = %hostname, tenant.id = %tenant, "claimed");
+        return Ok(new.id);
+    }
+}
+
+/// A value never given out before: 128 random bits.
+fn fresh_value(app: &App) -> String {
+    format!("{TXT_PREFIX}{}", app.env.draw_hex(16))
+}
+
+async fn reopen(app: &App, tx: &mut crate::store::Tx, id: &DomainId, actor: &str, now: Moment) -> Result<(), ClaimError> {
+    let domain = situation::fence(tx, id).await?;
+    // Read under the fence: another request may have re-opened it a moment ago.
+    let Ok(claim) = domain.claim.after(ClaimStep::Reopen) else { return Ok(()) };
+    let reopened = claims::Reopened {
+        claim,
+        attempt_id: mint!(app.env, AttemptId),
+        event_id: mint!(app.env, EventId),
+        value: fresh_value(app),
+        deadline: now + ATTEMPT_LIFE,
+        actor: actor.to_owned(),
+    };
+    claims::reopen(tx, &domain, &reopened, now).await?;
+    Ok(())
+}

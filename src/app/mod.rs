@@ -1,0 +1,142 @@
+//! Use cases: the only place that joins store, model and adapters.
+//!
+//! [`advance::advance`] is the one door through which a domain moves: it takes the lease, asks the pure `plan` what comes next,
+//! observes or records an intent and does at most one effect, and records the outcome with its events in one transaction.
+//! Everything else here either prepares (a claim, a "check now", a removal, a grant) or shows.
+//!
+//! What always holds: a decision is made by `model` alone; whatever is acknowledged was committed; a step that lost its lease
+//! can write nothing. May import `store vault dns acme reach config telemetry env model`. To fake it: hand [`App`] scripted
+//! adapters, a hand-driven `Env` and a store in memory. How to get it wrong: decide by a value read before an await, call an
+//! adapter inside a transaction, or do a second effect in one step.
+
+pub mod account;
+mod act;
+pub mod advance;
+mod ask;
+pub mod check;
+pub mod claim;
+pub mod dispatch;
+mod observe;
+pub mod remove;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use tokio::sync::Notify;
+
+use crate::acme::{AccountRef, AcmeError, Authority};
+use crate::dns::Look;
+use crate::env::Env;
+use crate::model::domain::RoutingMode;
+use crate::model::id::IssuerId;
+use crate::model::look::Platform;
+use crate::reach::Reach;
+use crate::store::{Store, StoreError, Wake};
+use crate::vault::{Vault, VaultError};
+
+/// What the operator decided.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Our own zones and addresses.
+    pub platform: Platform,
+    /// `app.example`: a tenant's canonical host is its slug and this.
+    pub canonical_suffix: String,
+    /// What tenants are told to point names at.
+    pub routing_mode: RoutingMode,
+    /// The target where everybody shares one.
+    pub shared_target: Option<String>,
+    /// At least so many edges must count before a certificate is ordered or called active.
+    pub min_edges: usize,
+    /// Contact addresses for CA accounts.
+    pub contacts: Vec<String>,
+}
+
+impl Settings {
+    /// What this tenant's names should point at.
+    pub fn target_of(&self, slug: &str) -> String {
+        match (&self.routing_mode, &self.shared_target) {
+            (RoutingMode::Shared, Some(target)) => target.clone(),
+            _ => format!("{slug}.{}", self.canonical_suffix),
+        }
+    }
+}
+
+/// A place in a step where a process may die; tests let it.
+#[async_trait]
+pub trait Boundary: Send + Sync + 'static {
+    /// Crosses the named place.
+    async fn cross(&self, place: &'static str);
+}
+
+/// Nothing happens at a boundary.
+pub struct Smooth;
+
+#[async_trait]
+impl Boundary for Smooth {
+    async fn cross(&self, _place: &'static str) {}
+}
+
+/// Rung after commits: somebody waits for a grant, or the feed has something new.
+#[derive(Clone, Default)]
+pub struct Bells {
+    /// For the dispatcher.
+    pub dispatch: Arc<Notify>,
+    /// For the relay of outbox and events.
+    pub relay: Arc<Notify>,
+}
+
+/// Everything a use case needs, cheap to clone.
+#[derive(Clone)]
+pub struct App {
+    /// Time and chance.
+    pub env: Env,
+    /// The store.
+    pub store: Store,
+    /// The vault.
+    pub vault: Arc<Vault>,
+    /// Looks at DNS.
+    pub look: Arc<dyn Look>,
+    /// Asks public names.
+    pub reach: Arc<dyn Reach>,
+    /// The CAs by issuer name.
+    pub authorities: Arc<HashMap<String, Arc<dyn Authority>>>,
+    /// The alarm clock.
+    pub wake: Arc<dyn Wake>,
+    /// What the operator decided.
+    pub settings: Arc<Settings>,
+    /// Who we are, in leases.
+    pub worker: Arc<str>,
+    /// Rung after commits.
+    pub bells: Bells,
+    /// Where a step may be cut.
+    pub boundary: Arc<dyn Boundary>,
+    /// Opened account keys, by issuer.
+    pub accounts: Arc<Mutex<HashMap<IssuerId, AccountRef>>>,
+}
+
+/// Why a use case could not be carried out, for reasons that are not the caller's.
+#[derive(Debug, thiserror::Error)]
+pub enum AppError {
+    /// The store.
+    #[error("the store could not be used")]
+    Store(#[from] StoreError),
+    /// The vault.
+    #[error("a secret could not be sealed or opened")]
+    Vault(#[from] VaultError),
+    /// Sealed bytes that are none.
+    #[error("a sealed value in the store is not readable")]
+    Sealed(#[from] crate::vault::NotSealed),
+    /// Key or request making.
+    #[error("a key or certificate request could not be made")]
+    Csr(#[from] crate::acme::csr::CsrError),
+    /// The CA, where no order is there to carry the answer.
+    #[error("the CA did not do what it was asked")]
+    Ca(#[from] AcmeError),
+    /// An issuer in the store that configuration does not name.
+    #[error("issuer {0:?} is in the store but not configured; add it to the configuration or remove its row")]
+    NoAuthority(String),
+    /// A domain of an issuer whose account is not there yet.
+    #[error("issuer {0:?} has no account yet; it is made when the CA answers")]
+    NoAccount(String),
+}

@@ -1,0 +1,225 @@
+//! Observations of a step: each looks at one thing and lets `model::conclude` say what it means.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use super::{App, AppError, act, ask};
+use crate::acme::{AuthorizationStatus, OrderStatus, chain};
+use crate::mint;
+use crate::model::checks;
+use crate::model::conclude::{self, AuthorizationSeen, CaStatus, Challenge, Conclusion, Former, Looked, Presence};
+use crate::model::domain::{PublicProbe, Situation};
+use crate::model::evidence::{Check, Verdict};
+use crate::model::id::CertificateId;
+use crate::model::look::{Data, Kind, Observer, Seen};
+use crate::model::order::Order;
+use crate::model::outcome::{NewCertificate, Outcome};
+use crate::model::plan::Observe;
+use crate::store::{attempts, rollout};
+
+/// An edge counts while it was heard of within this.
+pub const FRESH_EDGE: Duration = Duration::from_secs(30);
+
+pub(super) async fn observe(app: &App, s: &mut Situation, what: Observe) -> Result<Conclusion, AppError> {
+    if what == Observe::Dns {
+        return dns(app, s).await;
+    }
+    if what == Observe::CertificateRollout {
+        let seen = rolled_out(app, "certificate", s.domain.certificate_id.as_ref().map_or("", |c| c.as_str())).await?;
+        return Ok(conclude::certificate_rollout(s, &seen, app.settings.min_edges, app.env.now()));
+    }
+    if what == Observe::PublicName {
+        let probe = public_name(app, s).await?;
+        return Ok(conclude::public_name(s, probe, app.env.now()).into());
+    }
+    let Some(order) = s.order.clone() else { return Ok(Outcome::of(s, app.env.now()).into()) };
+    match what {
+        Observe::ChallengeRollout => {
+            let seen = rolled_out(app, "challenge", order.challenge_id.as_ref().map_or("", |c| c.as_str())).await?;
+            Ok(conclude::challenge_rollout(s, &order, &seen, app.settings.min_edges, app.env.now()))
+        }
+        Observe::Token => token(app, s, &order).await,
+        Observe::Authorization => authorization(app, s, &order).await,
+        Observe::Order => order_at_ca(app, s, &order).await,
+        _ => issued_chain(app, s, &order).await,
+    }
+}
+
+async fn dns(app: &App, s: &mut Situation) -> Result<Conclusion, AppError> {
+    let superseded = attempts::superseded(&app.store, &s.domain.id, &s.domain.attempt_id).await?;
+    let ask = ask::everything(app, s, superseded, app.env.now());
+    let label = format!("{}.{}", ask::TXT_LABEL, s.domain.hostname);
+    let seen = app.look.look(&ask).await;
+    let findings = checks::judge(&ask, &seen);
+    let cname_at_own_host = findings.iter().any(|f| f.check == Check::Routing && f.verdict() == Verdict::Pass)
+        && seen.observations.iter().any(|o| o.answer.aliases(s.domain.hostname.as_str()).contains(&s.domain.target));
+    let value = s.holding.as_ref().and_then(|h| h.value.as_deref());
+    let former = Former { value: former_value(&label, value, &seen), cname_at_own_host };
+    let looked = Looked { findings, former };
+    let now = app.env.now();
+    Ok(conclude::look(s, &looked, now, &mut || app.env.id_bytes()).into())
+}
+
+/// Whether the former holder's value is still at the label, by the word of the zone's own servers.
+fn former_value(label: &str, value: Option<&str>, seen: &Seen) -> Presence {
+    let Some(value) = value else { return Presence::Absent };
+    let mut answers = seen
+        .observations
+        .iter()
+        .filter(|o| o.probe.name == label && o.probe.kind == Kind::Txt && matches!(o.probe.observer, Observer::Server { .. }))
+        .peekable();
+    if answers.peek().is_none() {
+        return Presence::Unknown;
+    }
+    let mut all_definite = true;
+    for o in answers {
+        let here = o.answer.records.iter().any(|rr| match &rr.data {
+            Data::Txt(strings) => checks::normalised(&checks::joined(strings)) == value,
+            _ => false,
+        });
+        if here {
+            return Presence::Present;
+        }
+        all_definite &= o.answer.definite();
+    }
+    if all_definite { Presence::Absent } else { Presence::Unknown }
+}
+
+async fn rolled_out(app: &App, kind: &str, subject: &str) -> Result<conclude::Rollout, AppError> {
+    Ok(rollout::rollout(&app.store, kind, subject, app.env.now(), FRESH_EDGE).await?)
+}
+
+/// The addresses of the public name, as our resolvers see them now.
+async fn addresses(app: &App, s: &Situation) -> Vec<IpAddr> {
+    let mut ask = ask::everything(app, s, Vec::new(), app.env.now());
+    ask.ownership = None;
+    ask.caa = None;
+    let seen = app.look.look(&ask).await;
+    let mut all: Vec<IpAddr> = seen
+        .observations
+        .iter()
+        .filter(|o| o.probe.name == s.domain.hostname.as_str() && matches!(o.probe.kind, Kind::A | Kind::Aaaa))
+        .flat_map(|o| o.answer.addresses())
+        .collect();
+    all.sort();
+    all.dedup();
+    all
+}
+
+async fn public_name(app: &App, s: &Situation) -> Result<PublicProbe, AppError> {
+    let serial = s.certificate.as_ref().map(|c| c.serial.clone()).unwrap_or_default();
+    let answers = app.reach.served(&s.domain.hostname, &addresses(app, s).await).await;
+    let mut ok = !answers.is_empty();
+    let mut seen = Vec::with_capacity(answers.len());
+    for answer in answers {
+        seen.push(match answer.outcome {
+            Ok(served) if served.serial == serial => format!("{}: our certificate, status {}", answer.address, served.status),
+            Ok(served) => {
+                ok = false;
+                format!("{}: another certificate, serial {}", answer.address, served.serial)
+            }
+            Err(e) => {
+                ok = false;
+                format!("{}: {e}", answer.address)
+            }
+        });
+    }
+    Ok(PublicProbe { at: app.env.now(), ok, seen })
+}
+
+async fn token(app: &App, s: &Situation, order: &Order) -> Result<Conclusion, AppError> {
+    let Some((token, expected)) = attempts::token_of(&app.store, order.challenge_id.as_ref()).await? else {
+        return Ok(Outcome::of(s, app.env.now()).into());
+    };
+    let answers = app.reach.fetch_token(&s.domain.hostname, &token, &addresses(app, s).await).await;
+    let mut missing: Vec<String> = answers
+        .iter()
+        .filter(|a| !a.outcome.as_ref().is_ok_and(|got| got.trim_end() == expected))
+        .map(|a| a.address.to_string())
+        .collect();
+    if answers.is_empty() {
+        missing.push("no address".to_owned());
+    }
+    Ok(conclude::token_fetched(s, order, &missing, app.env.now()))
+}
+
+async fn authorization(app: &App, s: &Situation, order: &Order) -> Result<Conclusion, AppError> {
+    let (authority, account) = act::at_ca(app, s).await?;
+    let url = order.url.as_deref().unwrap_or_default();
+    let read = authority.authorizations(&account, url).await;
+    let now = app.env.now();
+    let list = match read {
+        Ok(list) => list,
+        Err(e) => return Ok(conclude::trouble(s, order, None, &act::trouble(&e), now).into()),
+    };
+    let Some(a) = list.into_iter().find(|a| a.name == s.domain.hostname) else {
+        let seen = AuthorizationSeen { status: CaStatus::Invalid, http01: None, problem: None };
+        return Ok(conclude::authorization(s, order, &seen, now, &mut || app.env.id_bytes()).into());
+    };
+    let status = match a.status {
+        AuthorizationStatus::Pending => CaStatus::Pending,
+        AuthorizationStatus::Valid => CaStatus::Valid,
+        AuthorizationStatus::Invalid
+        | AuthorizationStatus::Deactivated
+        | AuthorizationStatus::Expired
+        | AuthorizationStatus::Revoked => CaStatus::Invalid,
+    };
+    let seen = AuthorizationSeen {
+        status,
+        http01: a.http01.map(|c| Challenge { url: c.url, token: c.token, key_authorization: c.key_authorization }),
+        problem: a.problem.map(|p| p.to_string()),
+    };
+    Ok(conclude::authorization(s, order, &seen, now, &mut || app.env.id_bytes()).into())
+}
+
+async fn order_at_ca(app: &App, s: &Situation, order: &Order) -> Result<Conclusion, AppError> {
+    let (authority, account) = act::at_ca(app, s).await?;
+    let url = order.url.as_deref().unwrap_or_default();
+    let view = match authority.order(&account, url).await {
+        Ok(view) => view,
+        Err(e) => return Ok(conclude::trouble(s, order, None, &act::trouble(&e), app.env.now()).into()),
+    };
+    let mut problem = view.problem.map(|p| p.to_string());
+    if view.status == OrderStatus::Invalid && problem.is_none() {
+        // The order does not say why; its authorization does. Failing to read it changes nothing but the words.
+        if let Ok(list) = authority.authorizations(&account, url).await {
+            problem = list.into_iter().find_map(|a| a.problem).map(|p| p.to_string());
+        }
+    }
+    Ok(conclude::order_status(s, order, act::status(view.status), problem.as_deref(), view.retry_after, app.env.now()))
+}
+
+async fn issued_chain(app: &App, s: &Situation, order: &Order) -> Result<Conclusion, AppError> {
+    let (authority, account) = act::at_ca(app, s).await?;
+    let url = order.url.as_deref().unwrap_or_default();
+    let pem = match authority.certificate(&account, url).await {
+        Ok(pem) => pem,
+        Err(e) => return Ok(conclude::trouble(s, order, None, &act::trouble(&e), app.env.now()).into()),
+    };
+    let key = act::order_key(app, order).await?;
+    let now = app.env.now();
+    let names = std::slice::from_ref(&s.domain.hostname);
+    Ok(match chain::check(&pem, &key, names, now) {
+        Ok(c) => {
+            let certificate = NewCertificate {
+                id: mint!(app.env, CertificateId),
+                serial: c.serial,
+                fingerprint: c.fingerprint,
+                chain: pem,
+                not_before: c.not_before,
+                not_after: c.not_after,
+                ari_id: c.ari_id,
+            };
+            conclude::chain(s, order, certificate, now).into()
+        }
+        Err(e) => {
+            let t = conclude::Trouble {
+                verdict: conclude::CaVerdict::GiveUp,
+                account_limited: false,
+                said: format!("the CA's chain was refused: {e}"),
+                problem: None,
+            };
+            conclude::trouble(s, order, None, &t, now).into()
+        }
+    })
+}

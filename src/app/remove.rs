@@ -1,0 +1,51 @@
+//! Removing a domain: everything that serves it or works on it goes in one transaction.
+
+use super::{App, AppError, advance};
+use crate::mint;
+use crate::model::claim::{Claim, RefusedStep};
+use crate::model::conclude;
+use crate::model::id::{DomainId, EventId};
+use crate::store::record::{self, Recorded};
+use crate::store::{StoreError, situation};
+
+/// Why a domain was not removed.
+#[derive(Debug, thiserror::Error)]
+pub enum RemoveError {
+    /// No such domain.
+    #[error("there is no domain {0}")]
+    NotFound(DomainId),
+    /// It is gone already, or on its way.
+    #[error(transparent)]
+    Refused(#[from] RefusedStep),
+    /// Not the caller's fault.
+    #[error(transparent)]
+    App(#[from] AppError),
+}
+
+impl From<StoreError> for RemoveError {
+    fn from(e: StoreError) -> Self {
+        RemoveError::App(e.into())
+    }
+}
+
+/// Removes a domain; the state it is in now. A step in flight is fenced off and records nothing.
+pub async fn remove(app: &App, id: &DomainId, actor: &str) -> Result<Claim, RemoveError> {
+    let now = app.env.now();
+    let mut tx = app.store.begin().await?;
+    let domain = match situation::fence(&mut tx, id).await {
+        Err(StoreError::NotFound { .. }) => return Err(RemoveError::NotFound(id.clone())),
+        other => other?,
+    };
+    let s = situation::around_in(&mut tx, domain).await?;
+    let outcome = conclude::remove(&s, actor, now)?;
+    match record::outcome(&mut tx, &s, &outcome, now, || mint!(app.env, EventId)).await? {
+        Recorded::Yes => {
+            advance::ring_after(app, &mut tx, &outcome);
+            tx.commit().await?;
+            tracing::info!(domain.id = %id, claim = %outcome.domain.claim, "removed");
+            Ok(outcome.domain.claim)
+        }
+        // The dispatcher moved the order between our read and our write: the caller's retry meets the new state.
+        Recorded::Superseded | Recorded::NotHolder => Err(RemoveError::App(StoreError::Busy.into())),
+    }
+}

@@ -1,0 +1,36 @@
+//! Rollout is computed, never stored: which counted edges have what the feed said last of a subject.
+
+use std::time::Duration;
+
+use super::{Store, StoreResult, sql};
+use crate::model::conclude::Rollout;
+use crate::model::id::EdgeId;
+use crate::model::moment::Moment;
+
+/// The rollout of a subject of the feed, in one query. An edge counts while its heartbeat is younger than `fresh`.
+pub async fn rollout(store: &Store, kind: &str, subject: &str, now: Moment, fresh: Duration) -> StoreResult<Rollout> {
+    let stmt = sql("SELECT f.epoch, s.seq, s.pending, e.id, e.name, e.cursor_epoch, e.cursor_seq, x.observed FROM feed f \
+         CROSS JOIN (SELECT MAX(seq) AS seq, COUNT(*) - COUNT(seq) AS pending FROM outbox \
+           WHERE kind = $1 AND subject = $2) s \
+         LEFT JOIN edges e ON e.status = 'active' AND e.lost_at IS NULL AND e.heartbeat_at > $3 \
+         LEFT JOIN rollout_exceptions x ON x.edge_id = e.id AND x.certificate_id = $2 \
+         WHERE f.id = 1 ORDER BY e.id")
+    .bind(kind)
+    .bind(subject)
+    .bind(now - fresh);
+    let mut out = Rollout::default();
+    for row in store.query(stmt).await? {
+        let seq = row.opt_int("seq")?;
+        out.numbered = seq.is_some() && row.int("pending")? == 0;
+        let Some(id) = row.opt_parse::<EdgeId>("id")? else { continue };
+        let name = row.text("name")?;
+        out.counted += 1;
+        let same_epoch = row.int("cursor_epoch")? == row.int("epoch")?;
+        if !out.numbered || !same_epoch || seq > row.opt_int("cursor_seq")? {
+            out.behind.push((id, name));
+        } else if let Some(observed) = row.opt_text("observed")? {
+            out.exceptions.push((id, observed));
+        }
+    }
+    Ok(out)
+}
