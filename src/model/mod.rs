@@ -21,4 +21,7 @@ pub mod pace;
 pub mod plan;
 pub mod reason;
 pub mod secret;
+pub mod sentence;
+pub mod slug;
+pub mod tenant;
 pub mod vocabulary;
