@@ -7,6 +7,8 @@
 
 pub mod acme;
 pub mod dns;
+pub mod app;
+pub mod config;
 pub mod env;
 pub mod jobs;
 pub mod model;
@@ -14,3 +16,5 @@ pub mod reach;
 pub mod sandbox;
 pub mod store;
 pub mod vault;
+pub mod telemetry;
+pub mod web;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::claim::ClaimState;
+use super::claim::Claim;
 use super::evidence::{Actor, Check, Evidence, Verdict};
 use super::moment::Moment;
 
@@ -10,7 +10,7 @@ use super::moment::Moment;
 #[derive(Clone, Debug)]
 pub struct Facts<'a> {
     /// Where the claim stands.
-    pub claim: ClaimState,
+    pub claim: Claim,
     /// The last look.
     pub evidence: &'a [Evidence],
     /// State of the open order, or of the last one.
@@ -47,21 +47,21 @@ fn sentence(text: impl Into<String>, who_acts: Actor) -> Sentence {
 /// Computes the sentence.
 pub fn sentence_of(facts: &Facts<'_>) -> Sentence {
     match facts.claim {
-        ClaimState::AwaitingDns => awaiting(facts),
-        ClaimState::Queued => queued(facts),
-        ClaimState::Live => live(facts),
-        ClaimState::Releasing => sentence(
+        Claim::AwaitingDns => awaiting(facts),
+        Claim::Queued => queued(facts),
+        Claim::Live => live(facts),
+        Claim::Releasing => sentence(
             "Visitors are not served: the domain was removed. Its name is kept back for a while so that nobody else can take it over.",
             Actor::Nobody,
         ),
-        ClaimState::Released => {
+        Claim::Released => {
             sentence("Visitors are not served: the domain was removed and the name is free.", Actor::Nobody)
         }
-        ClaimState::Expired => sentence(
+        Claim::Expired => sentence(
             "Visitors are not served: the records were not published in time. Claim the name again to get a new value.",
             Actor::Tenant,
         ),
-        ClaimState::Withdrawn => {
+        Claim::Withdrawn => {
             sentence("Visitors are not served: the claim was withdrawn before it was proven.", Actor::Nobody)
         }
     }
@@ -200,7 +200,7 @@ mod tests {
         Evidence { finding, looked_at: Moment::from_secs(100) }
     }
 
-    fn facts(claim: ClaimState, evidence: &[Evidence]) -> Facts<'_> {
+    fn facts(claim: Claim, evidence: &[Evidence]) -> Facts<'_> {
         let (now, end) = (Moment::from_secs(200), Moment::from_secs(900));
         Facts { claim, evidence, order_state: None, order_problem: None, not_after: Some(end), counted: 2, behind: 0, now }
     }
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn a_fault_is_told_before_what_is_not_there_yet() {
         let seen = [look(Check::Ownership, Reason::TxtMissing), look(Check::Routing, Reason::CnamePointsElsewhere)];
-        let s = sentence_of(&facts(ClaimState::AwaitingDns, &seen));
+        let s = sentence_of(&facts(Claim::AwaitingDns, &seen));
         assert!(s.text.contains(Reason::CnamePointsElsewhere.sentence()), "{}", s.text);
         assert_eq!((s.serving, s.who_acts), (false, Actor::Tenant));
     }
@@ -216,15 +216,15 @@ mod tests {
     #[test]
     fn silence_never_blames_the_tenant() {
         let seen = [look(Check::Ownership, Reason::ResolverUnavailable)];
-        let s = sentence_of(&facts(ClaimState::AwaitingDns, &seen));
+        let s = sentence_of(&facts(Claim::AwaitingDns, &seen));
         assert_eq!(s.who_acts, Actor::Platform);
-        let s = sentence_of(&facts(ClaimState::Live, &seen));
+        let s = sentence_of(&facts(Claim::Live, &seen));
         assert_eq!((s.text.as_str(), s.serving, s.active), ("Visitors are served over HTTPS.", true, true));
     }
 
     #[test]
     fn a_live_domain_is_active_only_on_every_counted_edge_with_a_valid_certificate() {
-        let whole = facts(ClaimState::Live, &[]);
+        let whole = facts(Claim::Live, &[]);
         assert!(sentence_of(&whole).active);
         let some = sentence_of(&Facts { behind: 1, ..whole.clone() });
         assert_eq!((some.serving, some.active), (true, false));
@@ -235,15 +235,15 @@ mod tests {
         let ended = sentence_of(&Facts { now: Moment::from_secs(900), ..whole });
         assert_eq!((ended.serving, ended.who_acts), (false, Actor::Platform));
         let away = [look(Check::Routing, Reason::CnamePointsElsewhere)];
-        assert!(!sentence_of(&facts(ClaimState::Live, &away)).serving);
+        assert!(!sentence_of(&facts(Claim::Live, &away)).serving);
     }
 
     #[test]
     fn every_state_has_a_sentence_and_only_live_serves() {
-        for claim in ClaimState::ALL {
+        for claim in Claim::ALL {
             let s = sentence_of(&facts(*claim, &[]));
             assert!(s.text.starts_with("Visitors "), "{}", s.text);
-            assert_eq!(s.serving, *claim == ClaimState::Live);
+            assert_eq!(s.serving, *claim == Claim::Live);
             assert_eq!(claim.as_str().parse(), Ok(*claim));
         }
     }

@@ -14,12 +14,16 @@
 pub mod dispatching;
 mod error;
 pub mod issuers;
+pub mod rollout;
 mod open;
 pub mod outbox;
 pub mod record;
 mod row;
 pub mod situation;
 pub mod sql;
+pub mod tenants;
+pub mod tokens;
+pub mod views;
 mod wake;
 
 pub use error::{StoreError, StoreResult};
