@@ -17,4 +17,3 @@ pub mod sandbox;
 pub mod store;
 pub mod vault;
 pub mod telemetry;
-pub mod web;

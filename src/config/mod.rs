@@ -45,7 +45,7 @@ pub use problem::{ConfigError, Problem};
 pub use reach::ReachConfig;
 pub use reader::{Key, Reader};
 pub use root::{Config, Role};
-pub use routing::{RoutingConfig, RoutingMode};
+pub use routing::RoutingConfig;
 pub use server::ServerConfig;
 pub use setting::Setting;
 pub use sources::Sources;

@@ -2,9 +2,11 @@
 
 use super::{
     ConfigError, DatabaseConfig, DnsConfig, EdgeConfig, FeedConfig, IssuerConfig, JobsConfig, Key, LogConfig, NamesConfig,
-    Problem, ReachConfig, Reader, RoutingConfig, RoutingMode, ServerConfig, Sources, VaultConfig,
+    Problem, ReachConfig, Reader, RoutingConfig, ServerConfig, Sources, VaultConfig,
 };
+use crate::model::domain::RoutingMode;
 use crate::model::hostname::{Hostname, NameRules};
+use crate::model::records::ApexRoute;
 use crate::model::slug::Slug;
 
 /// The whole configuration.
@@ -107,6 +109,14 @@ impl Config {
         reserved.dedup();
         let extra_suffixes = self.names.extra_suffixes.iter().map(|suffix| suffix.as_str().to_owned()).collect();
         NameRules { reserved_zones: reserved, extra_suffixes }
+    }
+
+    /// Where apex names are to point.
+    pub fn apex_route(&self) -> ApexRoute {
+        ApexRoute {
+            target: self.routing.apex_target.as_ref().map(|name| name.as_str().to_owned()),
+            addresses: self.routing.apex_addresses.clone(),
+        }
     }
 
     /// The host under which a tenant is always reached, once a suffix is configured.

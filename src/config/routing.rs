@@ -4,30 +4,12 @@ use std::net::IpAddr;
 
 use super::reader::Reader;
 use super::setting::{DnsName, Setting};
-
-/// Whether each tenant has a target of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RoutingMode {
-    /// `slug.app.example`: the CNAME itself says whose name it is.
-    PerTenant,
-    /// One target for all.
-    Shared,
-}
-
-impl RoutingMode {
-    /// The word in store and configuration.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            RoutingMode::PerTenant => "per_tenant",
-            RoutingMode::Shared => "shared",
-        }
-    }
-}
+use crate::model::domain::RoutingMode;
 
 impl Setting for RoutingMode {
     const EXPECTED: &'static str = "per_tenant or shared";
     fn read(text: &str) -> Option<Self> {
-        [RoutingMode::PerTenant, RoutingMode::Shared].into_iter().find(|mode| mode.as_str() == text)
+        text.parse().ok()
     }
     fn show(&self) -> String {
         self.as_str().to_owned()

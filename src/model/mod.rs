@@ -20,6 +20,7 @@ pub mod outcome;
 pub mod pace;
 pub mod plan;
 pub mod reason;
+pub mod records;
 pub mod secret;
 pub mod sentence;
 pub mod slug;

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::claim::Claim;
 use super::evidence::{Actor, Check, Evidence, Verdict};
 use super::moment::Moment;
+use super::order::OrderState;
 
 /// What the sentence is made from.
 #[derive(Clone, Debug)]
@@ -14,7 +15,7 @@ pub struct Facts<'a> {
     /// The last look.
     pub evidence: &'a [Evidence],
     /// State of the open order, or of the last one.
-    pub order_state: Option<&'a str>,
+    pub order_state: Option<OrderState>,
     /// The order's last problem, in one line.
     pub order_problem: Option<&'a str>,
     /// End of the certificate in use.
@@ -54,9 +55,7 @@ pub fn sentence_of(facts: &Facts<'_>) -> Sentence {
             "Visitors are not served: the domain was removed. Its name is kept back for a while so that nobody else can take it over.",
             Actor::Nobody,
         ),
-        Claim::Released => {
-            sentence("Visitors are not served: the domain was removed and the name is free.", Actor::Nobody)
-        }
+        Claim::Released => sentence("Visitors are not served: the domain was removed and the name is free.", Actor::Nobody),
         Claim::Expired => sentence(
             "Visitors are not served: the records were not published in time. Claim the name again to get a new value.",
             Actor::Tenant,
@@ -98,6 +97,10 @@ fn blocked(by: &Evidence) -> Sentence {
         Check::Ownership => "proof of ownership",
         Check::Routing => "the way to us",
         Check::Caa => "permission for our certificate authority",
+        Check::Holding => {
+            let text = format!("Visitors are not served yet. {} {}", reason.sentence(), whose_move(reason.acts()));
+            return sentence(text, reason.acts());
+        }
     };
     let lead = match reason.verdict() {
         Verdict::Fail => format!("Visitors are not served yet, because {subject} needs a correction."),
@@ -126,12 +129,12 @@ fn queued(facts: &Facts<'_>) -> Sentence {
         return blocked(by);
     }
     let step = match facts.order_state {
-        None | Some("waiting") => "the certificate waits for its turn in the order budget",
-        Some("granted" | "placed") => "the certificate is being ordered",
-        Some("authorizing") => "the certificate authority is checking the name",
-        Some("ready" | "finalizing") => "the certificate authority is signing",
-        Some("failed" | "lost") => "the last order did not succeed and is tried again",
-        Some(_) => "the certificate is on its way",
+        None | Some(OrderState::Waiting) => "the certificate waits for its turn in the order budget",
+        Some(OrderState::Granted | OrderState::Placed) => "the certificate is being ordered",
+        Some(OrderState::Authorizing) => "the certificate authority is checking the name",
+        Some(OrderState::Ready | OrderState::Finalizing) => "the certificate authority is signing",
+        Some(OrderState::Failed | OrderState::Lost) => "the last order did not succeed and is tried again",
+        Some(OrderState::Issued) => "the certificate is on its way",
     };
     match facts.order_problem {
         Some(problem) => sentence(

@@ -14,10 +14,10 @@
 pub mod dispatching;
 mod error;
 pub mod issuers;
-pub mod rollout;
 mod open;
 pub mod outbox;
 pub mod record;
+pub mod rollout;
 mod row;
 pub mod situation;
 pub mod sql;

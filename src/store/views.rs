@@ -2,10 +2,12 @@
 
 use super::{Row, StoreResult, Tx, sql};
 use crate::model::claim::Claim;
+use crate::model::domain::{Attempt, PublicProbe, RoutingMode};
 use crate::model::evidence::Evidence;
 use crate::model::hostname::Hostname;
 use crate::model::id::{DomainId, EventId, TenantId};
 use crate::model::moment::Moment;
+use crate::model::order::OrderState;
 
 /// A domain with its tenant, attempt and certificate in use.
 #[derive(Clone, Debug)]
@@ -16,26 +18,14 @@ pub struct DomainRow {
     pub tenant_slug: String,
     pub hostname: Hostname,
     pub claim: Claim,
-    pub claim_since: Moment,
-    pub routing_mode: String,
+    pub routing_mode: RoutingMode,
     pub target: String,
     pub evidence: Vec<Evidence>,
-    pub public_probe: Option<serde_json::Value>,
-    pub tie: String,
+    pub public_probe: Option<PublicProbe>,
     pub due_at: Moment,
     pub created_at: Moment,
-    pub attempt: AttemptRow,
+    pub attempt: Attempt,
     pub certificate: Option<CertificateRow>,
-}
-
-/// The current attempt.
-#[derive(Clone, Debug)]
-#[expect(missing_docs, reason = "columns of the schema, described there")]
-pub struct AttemptRow {
-    pub value: String,
-    pub opened_at: Moment,
-    pub deadline: Moment,
-    pub proven_at: Option<Moment>,
 }
 
 /// The certificate in use.
@@ -68,7 +58,7 @@ pub struct SummaryRow {
 pub struct OrderRow {
     pub purpose: String,
     pub lane: String,
-    pub state: String,
+    pub state: OrderState,
     pub state_since: Moment,
     pub not_before: Moment,
     pub problem: Option<String>,
@@ -92,8 +82,8 @@ pub struct EventRow {
 
 /// The domain with this id.
 pub async fn domain(tx: &mut Tx, id: &DomainId) -> StoreResult<Option<DomainRow>> {
-    let query = sql("SELECT d.id, d.tenant_id, t.slug, d.hostname, d.claim, d.claim_since, d.routing_mode, d.target, d.evidence, \
-                d.public_probe, d.tie, d.due_at, d.created_at, a.value, a.opened_at, a.deadline, a.proven_at, \
+    let query = sql("SELECT d.id, d.tenant_id, t.slug, d.hostname, d.claim, d.routing_mode, d.target, d.evidence, \
+                d.public_probe, d.due_at, d.created_at, a.value, a.opened_at, a.deadline, a.proven_at, \
                 c.id AS certificate, c.serial, c.not_before, c.not_after, i.name AS issuer \
          FROM domains d JOIN tenants t ON t.id = d.tenant_id JOIN attempts a ON a.id = d.attempt_id \
          LEFT JOIN certificates c ON c.id = d.certificate_id AND c.destroyed_at IS NULL \
@@ -115,15 +105,13 @@ pub async fn domain(tx: &mut Tx, id: &DomainId) -> StoreResult<Option<DomainRow>
         tenant_slug: row.text("slug")?,
         hostname: Hostname::trusted(&row.text("hostname")?),
         claim: row.parse("claim")?,
-        claim_since: row.moment("claim_since")?,
-        routing_mode: row.text("routing_mode")?,
+        routing_mode: row.parse("routing_mode")?,
         target: row.text("target")?,
         evidence: row.json("evidence")?,
         public_probe: row.opt_json("public_probe")?,
-        tie: row.text("tie")?,
         due_at: row.moment("due_at")?,
         created_at: row.moment("created_at")?,
-        attempt: AttemptRow {
+        attempt: Attempt {
             value: row.text("value")?,
             opened_at: row.moment("opened_at")?,
             deadline: row.moment("deadline")?,
@@ -148,7 +136,7 @@ pub async fn order(tx: &mut Tx, id: &DomainId) -> StoreResult<Option<OrderRow>> 
         Ok(OrderRow {
             purpose: row.text("purpose")?,
             lane: row.text("lane")?,
-            state: row.text("state")?,
+            state: row.parse("state")?,
             state_since: row.moment("state_since")?,
             not_before: row.moment("not_before")?,
             problem: row.opt_text("problem")?,
@@ -166,12 +154,10 @@ pub async fn domain_events(tx: &mut Tx, id: &DomainId, limit: i64) -> StoreResul
 /// Numbered events after `position`, of one tenant or of all.
 pub async fn events_after(tx: &mut Tx, tenant: Option<&TenantId>, position: i64, limit: i64) -> StoreResult<Vec<EventRow>> {
     let query = match tenant {
-        Some(tenant) => {
-            sql("SELECT * FROM events WHERE position > $1 AND tenant_id = $3 ORDER BY position LIMIT $2")
-                .bind(position)
-                .bind(limit)
-                .bind(tenant.as_str())
-        }
+        Some(tenant) => sql("SELECT * FROM events WHERE position > $1 AND tenant_id = $3 ORDER BY position LIMIT $2")
+            .bind(position)
+            .bind(limit)
+            .bind(tenant.as_str()),
         None => sql("SELECT * FROM events WHERE position > $1 ORDER BY position LIMIT $2").bind(position).bind(limit),
     };
     tx.fetch_all(query).await?.iter().map(event).collect()

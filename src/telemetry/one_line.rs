@@ -7,7 +7,8 @@ pub struct OneLine<W>(pub W);
 
 /// What a terminal, a pager or a log reader would act on instead of showing.
 fn acts_on_readers(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    c.is_control()
+        || matches!(c, '\u{2028}' | '\u{2029}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 impl<W: Write> Write for OneLine<W> {
