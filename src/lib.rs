@@ -7,6 +7,7 @@
 
 pub mod acme;
 pub mod app;
+pub mod config;
 pub mod dns;
 pub mod env;
 pub mod jobs;
@@ -14,4 +15,5 @@ pub mod model;
 pub mod reach;
 pub mod sandbox;
 pub mod store;
+pub mod telemetry;
 pub mod vault;

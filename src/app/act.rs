@@ -35,20 +35,17 @@ pub(super) async fn act(app: &App, s: &Situation, effect: Effect) -> Result<Opti
     app.boundary.cross("intent recorded").await;
     let url = order.url.as_deref().unwrap_or_default();
     let outcome = match effect {
-        Effect::NewOrder => {
-            match authority.new_order(&account, std::slice::from_ref(&s.domain.hostname), None).await {
-                Ok(placed) => Ok(conclude::placed(s, order, &placed.url, app.env.now())),
-                Err(e) => Err(e),
-            }
-        }
+        Effect::NewOrder => match authority.new_order(&account, std::slice::from_ref(&s.domain.hostname), None).await {
+            Ok(placed) => Ok(conclude::placed(s, order, &placed.url, app.env.now())),
+            Err(e) => Err(e),
+        },
         Effect::Announce => authority
             .announce(&account, url, order.challenge_url.as_deref().unwrap_or_default())
             .await
             .map(|()| conclude::announced(s, order, app.env.now())),
-        Effect::Finalize => authority
-            .finalize(&account, url, &csr_der)
-            .await
-            .map(|_| conclude::finalized(s, order, app.env.now())),
+        Effect::Finalize => {
+            authority.finalize(&account, url, &csr_der).await.map(|_| conclude::finalized(s, order, app.env.now()))
+        }
     };
     app.boundary.cross("effect done").await;
     Ok(Some(match outcome {

@@ -18,6 +18,9 @@ pub mod claim;
 pub mod dispatch;
 mod observe;
 pub mod remove;
+pub mod show;
+pub mod tenants;
+pub mod tokens;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};

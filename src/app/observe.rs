@@ -66,7 +66,9 @@ fn former_value(label: &str, value: Option<&str>, seen: &Seen) -> Presence {
     let mut answers = seen
         .observations
         .iter()
-        .filter(|o| o.probe.name == label && o.probe.kind == Kind::Txt && matches!(o.probe.observer, Observer::Server { .. }))
+        .filter(|o| {
+            o.probe.name == label && o.probe.kind == Kind::Txt && matches!(o.probe.observer, Observer::Server { .. })
+        })
         .peekable();
     if answers.peek().is_none() {
         return Presence::Unknown;
@@ -86,7 +88,7 @@ fn former_value(label: &str, value: Option<&str>, seen: &Seen) -> Presence {
 }
 
 async fn rolled_out(app: &App, kind: &str, subject: &str) -> Result<conclude::Rollout, AppError> {
-    Ok(rollout::rollout(&app.store, kind, subject, app.env.now(), FRESH_EDGE).await?)
+    Ok(rollout::rollout_now(&app.store, kind, subject, app.env.now(), FRESH_EDGE).await?)
 }
 
 /// The addresses of the public name, as our resolvers see them now.
@@ -113,7 +115,9 @@ async fn public_name(app: &App, s: &Situation) -> Result<PublicProbe, AppError> 
     let mut seen = Vec::with_capacity(answers.len());
     for answer in answers {
         seen.push(match answer.outcome {
-            Ok(served) if served.serial == serial => format!("{}: our certificate, status {}", answer.address, served.status),
+            Ok(served) if served.serial == serial => {
+                format!("{}: our certificate, status {}", answer.address, served.status)
+            }
             Ok(served) => {
                 ok = false;
                 format!("{}: another certificate, serial {}", answer.address, served.serial)

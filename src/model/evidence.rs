@@ -77,7 +77,7 @@ impl Record {
     pub fn zone_line(&self) -> String {
         match self.kind.as_str() {
             "TXT" => format!("{}. 300 IN TXT \"{}\"", self.name, self.value),
-            "CNAME" => format!("{}. 300 IN CNAME {}.", self.name, self.value.trim_end_matches('.')),
+            kind @ ("CNAME" | "ALIAS") => format!("{}. 300 IN {kind} {}.", self.name, self.value.trim_end_matches('.')),
             kind => format!("{}. 300 IN {kind} {}", self.name, self.value),
         }
     }

@@ -79,12 +79,7 @@ fn attempt(id: &AttemptId, domain: &DomainId, value: &str, now: Moment, deadline
 }
 
 fn event(actor: &str, kind: &'static str, cause: &str, hostname: &str) -> NewEvent {
-    NewEvent {
-        kind,
-        actor: actor.to_owned(),
-        cause: cause.to_owned(),
-        detail: serde_json::json!({ "hostname": hostname }),
-    }
+    NewEvent { kind, actor: actor.to_owned(), cause: cause.to_owned(), detail: serde_json::json!({ "hostname": hostname }) }
 }
 
 /// A new attempt on an expired claim.

@@ -19,10 +19,13 @@ pub mod issuers;
 mod open;
 pub mod outbox;
 pub mod record;
-mod row;
 pub mod rollout;
+mod row;
 pub mod situation;
 pub mod sql;
+pub mod tenants;
+pub mod tokens;
+pub mod views;
 mod wake;
 
 pub use error::{StoreError, StoreResult};

@@ -2,14 +2,23 @@
 
 use std::time::Duration;
 
-use super::{Store, StoreResult, sql};
+use super::{Row, Stmt, Store, StoreResult, Tx, sql};
 use crate::model::conclude::Rollout;
 use crate::model::id::EdgeId;
 use crate::model::moment::Moment;
 
 /// The rollout of a subject of the feed, in one query. An edge counts while its heartbeat is younger than `fresh`.
-pub async fn rollout(store: &Store, kind: &str, subject: &str, now: Moment, fresh: Duration) -> StoreResult<Rollout> {
-    let stmt = sql("SELECT f.epoch, s.seq, s.pending, e.id, e.name, e.cursor_epoch, e.cursor_seq, x.observed FROM feed f \
+pub async fn rollout(tx: &mut Tx, kind: &str, subject: &str, now: Moment, fresh: Duration) -> StoreResult<Rollout> {
+    read(tx.fetch_all(statement(kind, subject, now - fresh)).await?)
+}
+
+/// The same, outside a transaction.
+pub async fn rollout_now(store: &Store, kind: &str, subject: &str, now: Moment, fresh: Duration) -> StoreResult<Rollout> {
+    read(store.query(statement(kind, subject, now - fresh)).await?)
+}
+
+fn statement(kind: &str, subject: &str, heard_since: Moment) -> Stmt {
+    sql("SELECT f.epoch, s.seq, s.pending, e.id, e.name, e.cursor_epoch, e.cursor_seq, x.observed FROM feed f \
          CROSS JOIN (SELECT MAX(seq) AS seq, COUNT(*) - COUNT(seq) AS pending FROM outbox \
            WHERE kind = $1 AND subject = $2) s \
          LEFT JOIN edges e ON e.status = 'active' AND e.lost_at IS NULL AND e.heartbeat_at > $3 \
@@ -17,9 +26,12 @@ pub async fn rollout(store: &Store, kind: &str, subject: &str, now: Moment, fres
          WHERE f.id = 1 ORDER BY e.id")
     .bind(kind)
     .bind(subject)
-    .bind(now - fresh);
+    .bind(heard_since)
+}
+
+fn read(rows: Vec<Row>) -> StoreResult<Rollout> {
     let mut out = Rollout::default();
-    for row in store.query(stmt).await? {
+    for row in rows {
         let seq = row.opt_int("seq")?;
         out.numbered = seq.is_some() && row.int("pending")? == 0;
         let Some(id) = row.opt_parse::<EdgeId>("id")? else { continue };

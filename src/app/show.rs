@@ -1,0 +1,60 @@
+//! The one document that shows a domain: API, page and command line all render it.
+
+mod build;
+mod document;
+mod rfc3339;
+
+use std::time::Duration;
+
+use crate::model::id::{DomainId, TenantId};
+use crate::model::moment::Moment;
+use crate::model::records::ApexRoute;
+use crate::store::rollout::rollout;
+use crate::store::views::{self, DomainFilter, DomainRow};
+use crate::store::{Store, StoreResult, Tx};
+
+pub use document::{
+    AttemptView, CertificateView, CheckView, DomainSummary, DomainView, EventView, OrderView, ProbeView, RolloutView,
+    TenantRef,
+};
+
+/// How many events a view carries; the rest is a page away.
+const EVENTS: i64 = 100;
+
+/// An edge counts while it was heard of within this time.
+const HEARD_OF: Duration = Duration::from_secs(30);
+
+/// The view of one domain, from one snapshot.
+pub async fn domain(store: &Store, apex: &ApexRoute, id: &DomainId, now: Moment) -> StoreResult<Option<DomainView>> {
+    let mut tx = store.read().await?;
+    let Some(row) = views::domain(&mut tx, id).await? else { return Ok(None) };
+    let order = views::order(&mut tx, id).await?;
+    let rollout = rollout_of(&mut tx, &row, now).await?;
+    let events = views::domain_events(&mut tx, id, EVENTS).await?;
+    Ok(Some(build::view(row, order, rollout, events, apex, now)))
+}
+
+/// Whose domain this is, if it exists.
+pub async fn owner(store: &Store, id: &DomainId) -> StoreResult<Option<TenantId>> {
+    views::owner(&mut store.read().await?, id).await
+}
+
+/// Domains in order of their age.
+pub async fn list(store: &Store, filter: &DomainFilter, limit: i64) -> StoreResult<Vec<DomainSummary>> {
+    let rows = views::domains(&mut store.read().await?, filter, limit).await?;
+    Ok(rows.into_iter().map(build::summary).collect())
+}
+
+/// The numbered stream of events, of one tenant or of all, after `position`.
+pub async fn events(store: &Store, tenant: Option<&TenantId>, position: i64, limit: i64) -> StoreResult<Vec<EventView>> {
+    let rows = views::events_after(&mut store.read().await?, tenant, position, limit).await?;
+    Ok(rows.into_iter().map(build::event).collect())
+}
+
+async fn rollout_of(tx: &mut Tx, row: &DomainRow, now: Moment) -> StoreResult<RolloutView> {
+    let Some(certificate) = &row.certificate else { return Ok(RolloutView::default()) };
+    let r = rollout(tx, "certificate", &certificate.id, now, HEARD_OF).await?;
+    let behind = r.behind.into_iter().map(|(_, name)| name);
+    let failing = r.exceptions.into_iter().map(|(id, observed)| format!("{id} ({observed})"));
+    Ok(RolloutView { counted: r.counted, behind: behind.chain(failing).collect() })
+}

@@ -1,0 +1,163 @@
+//! From rows to the document.
+
+use serde_json::Value;
+
+use super::document::{
+    AttemptView, CertificateView, CheckView, DomainSummary, DomainView, EventView, OrderView, ProbeView, RolloutView,
+    TenantRef,
+};
+use crate::model::claim::Claim;
+use crate::model::domain::{PublicProbe, RoutingMode};
+use crate::model::evidence::{Check, Evidence, Verdict};
+use crate::model::moment::Moment;
+use crate::model::records::{ApexRoute, records};
+use crate::model::sentence::{Facts, sentence_of};
+use crate::store::views::{DomainRow, EventRow, OrderRow, SummaryRow};
+
+pub(super) fn view(
+    row: DomainRow,
+    order: Option<OrderRow>,
+    rollout: RolloutView,
+    events: Vec<EventRow>,
+    apex: &ApexRoute,
+    now: Moment,
+) -> DomainView {
+    let problem: Option<Value> = order.as_ref().and_then(|o| o.problem.as_deref()).map(document);
+    let said = problem.as_ref().map(problem_line);
+    let facts = Facts {
+        claim: row.claim,
+        evidence: &row.evidence,
+        order_state: order.as_ref().map(|o| o.state),
+        order_problem: said.as_deref(),
+        not_after: row.certificate.as_ref().map(|c| c.not_after),
+        counted: rollout.counted,
+        behind: rollout.behind.len(),
+        now,
+    };
+    let sentence = sentence_of(&facts);
+    let checks = row.evidence.iter().map(|e| check(e, &row)).collect();
+    DomainView {
+        id: row.id,
+        tenant: TenantRef { id: row.tenant_id, slug: row.tenant_slug },
+        hostname_display: row.hostname.display(),
+        records: records(&row.hostname, &row.attempt.value, row.routing_mode, &row.target, apex),
+        hostname: row.hostname,
+        claim: row.claim,
+        sentence: sentence.text,
+        who_acts: sentence.who_acts,
+        serving: sentence.serving,
+        active: sentence.active,
+        checks,
+        order: order.map(|o| OrderView {
+            purpose: o.purpose,
+            state: o.state.to_string(),
+            lane: o.lane,
+            state_since: o.state_since,
+            not_before: o.not_before,
+            problem,
+        }),
+        certificate: row.certificate.map(|c| CertificateView {
+            serial: c.serial,
+            issuer: c.issuer,
+            not_before: c.not_before,
+            not_after: c.not_after,
+        }),
+        rollout,
+        public_probe: row.public_probe.map(|PublicProbe { at, ok, seen }| ProbeView { at, ok, seen }),
+        attempt: AttemptView {
+            value: row.attempt.value,
+            opened_at: row.attempt.opened_at,
+            deadline: row.attempt.deadline,
+            proven_at: row.attempt.proven_at,
+        },
+        due_at: row.due_at,
+        created_at: row.created_at,
+        events: events.into_iter().map(event).collect(),
+    }
+}
+
+fn check(e: &Evidence, row: &DomainRow) -> CheckView {
+    let (finding, reason) = (&e.finding, e.finding.reason);
+    let looking = matches!(row.claim, Claim::AwaitingDns | Claim::Queued | Claim::Live);
+    let deadline = (row.claim == Claim::AwaitingDns).then_some(row.attempt.deadline);
+    CheckView {
+        check: finding.check,
+        verdict: reason.verdict(),
+        code: reason.code().into(),
+        sentence: reason.sentence().into(),
+        expected: finding.expected.clone(),
+        observed: finding.observed.clone(),
+        seen_by: finding.seen_by.clone(),
+        who_acts: reason.acts(),
+        advice: finding.advice.clone(),
+        record_to_publish: finding.record_to_publish.clone(),
+        looked_at: e.looked_at,
+        next_look_at: looking.then_some(row.due_at),
+        deadline,
+        consequence: consequence(finding.check, reason.verdict(), row),
+    }
+}
+
+fn consequence(check: Check, verdict: Verdict, row: &DomainRow) -> String {
+    let tied_by_txt = row.routing_mode == RoutingMode::Shared || row.hostname.is_apex();
+    match (row.claim, check, verdict) {
+        (Claim::Live, Check::Ownership, Verdict::Pass) if tied_by_txt => {
+            "Keep this record: without it the name is let go after a warning.".into()
+        }
+        (Claim::AwaitingDns | Claim::Queued | Claim::Live, _, Verdict::Pass) => String::new(),
+        (Claim::AwaitingDns, _, Verdict::Unknown) => "Nothing is decided until we could look.".into(),
+        (Claim::AwaitingDns, _, _) => {
+            format!("Until this passes nothing is served; on {} the claim ends and needs a new value.", row.attempt.deadline)
+        }
+        (Claim::Queued, _, Verdict::Fail) => "No certificate is ordered until this passes.".into(),
+        (Claim::Live, Check::Caa, Verdict::Fail) => "The certificate in use stays valid, but cannot be renewed.".into(),
+        (Claim::Live, Check::Ownership, Verdict::Fail | Verdict::Wait) if tied_by_txt => {
+            "If the record does not come back, the certificate is not renewed and the name is let go.".into()
+        }
+        (Claim::Live, Check::Routing, Verdict::Fail | Verdict::Wait) => {
+            "Visitors go elsewhere, and the certificate cannot be renewed.".into()
+        }
+        _ => String::new(),
+    }
+}
+
+fn document(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
+}
+
+/// A problem document (RFC 8555 §6.7) in one line.
+fn problem_line(problem: &Value) -> String {
+    let part = |key: &str| problem.get(key).and_then(Value::as_str);
+    let line = match (part("type"), part("detail")) {
+        (Some(kind), Some(detail)) => format!("{detail} ({kind})"),
+        (kind, detail) => detail.or(kind).or(problem.as_str()).map_or_else(|| problem.to_string(), str::to_owned),
+    };
+    line.chars().take(400).collect()
+}
+
+pub(super) fn summary(row: SummaryRow) -> DomainSummary {
+    DomainSummary {
+        id: row.id,
+        tenant: TenantRef { id: row.tenant_id, slug: row.tenant_slug },
+        hostname_display: row.hostname.display(),
+        hostname: row.hostname,
+        claim: row.claim,
+        due_at: row.due_at,
+        created_at: row.created_at,
+    }
+}
+
+pub(super) fn event(row: EventRow) -> EventView {
+    EventView {
+        id: row.id.to_string(),
+        position: row.position,
+        tenant_id: row.tenant_id,
+        domain_id: row.domain_id,
+        seq: row.domain_seq,
+        kind: row.kind,
+        actor: row.actor,
+        cause: row.cause,
+        at: row.at,
+        detail: document(&row.detail),
+    }
+}

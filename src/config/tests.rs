@@ -1,0 +1,139 @@
+use std::io;
+use std::time::Duration;
+
+use super::*;
+use crate::model::slug::Slug;
+
+fn variables(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+    pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()
+}
+
+#[track_caller]
+fn problems(sources: Sources<'_>) -> Vec<String> {
+    Config::read(sources).expect_err("the configuration should be refused").0.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn nothing_at_all_is_a_configuration() {
+    let config = Config::read(Sources::none()).unwrap();
+    assert_eq!(config.server.listen.to_string(), "127.0.0.1:8080");
+    assert_eq!(config.database.url.expose_str(), Some("sqlite:nameplate.db"));
+    assert_eq!(config.issuers.len(), 0);
+}
+
+#[test]
+fn the_environment_wins_over_the_file() {
+    let text = "[server]\nlisten = \"127.0.0.1:1\"\n[dns]\nresolvers = [\"192.0.2.1:53\", \"[2001:db8::1]:53\"]\ntimeout = \"500ms\"\n";
+    let sources = Sources::none().file("n.toml", text).variables(variables(&[
+        ("NAMEPLATE__SERVER__LISTEN", "127.0.0.1:2"),
+        ("NAMEPLATE_TOKEN", "not configuration"),
+        ("PATH", "/bin"),
+    ]));
+    let config = Config::read(sources).unwrap();
+    assert_eq!(config.server.listen.port(), 2);
+    assert_eq!((config.dns.resolvers.len(), config.dns.timeout), (2, Duration::from_millis(500)));
+}
+
+#[test]
+fn unknown_keys_are_refused_with_the_nearest_one() {
+    let text = "[server]\nlissten = \"x\"\n[sever]\nlisten = \"y\"\n[zebra]\nstripes = 9\n";
+    let sources = Sources::none().file("n.toml", text).variables(variables(&[("NAMEPLATE__JOBS__CONCURENCY", "4")]));
+    assert_eq!(
+        problems(sources),
+        [
+            "jobs.concurency: there is no such key; did you mean jobs.concurrency? (set in NAMEPLATE__JOBS__CONCURENCY)",
+            "server.lissten: there is no such key; did you mean server.listen? (set in n.toml)",
+            "sever.listen: there is no such key; did you mean server.listen? (set in n.toml)",
+            "zebra.stripes: there is no such key (set in n.toml)",
+        ]
+    );
+}
+
+#[test]
+fn wrong_values_are_told_all_at_once_with_key_value_and_expectation() {
+    let text = "[server]\nlisten = 8080\npublic_url = \"domains.example.com\"\n[routing]\nmode = \"both\"\n[dns]\ntimeout = \"soon\"\n";
+    let told = problems(Sources::none().file("n.toml", text));
+    assert_eq!(told.len(), 4, "{told:?}");
+    assert!(told[0].starts_with("dns.timeout: \"soon\" is not a time like"), "{}", told[0]);
+    assert!(told[1].starts_with("routing.mode: \"both\" is not per_tenant or shared"), "{}", told[1]);
+    assert!(told[3].starts_with("server.public_url: \"domains.example.com\" is not an origin"), "{}", told[3]);
+}
+
+#[test]
+fn a_broken_file_is_told_by_line_and_without_its_content() {
+    let told = problems(Sources::none().file("n.toml", "[vault]\nmaster_key = \"hunter2\nx"));
+    assert_eq!(told.len(), 1);
+    assert!(told[0].contains("line 3") && !told[0].contains("hunter2"), "{}", told[0]);
+}
+
+#[test]
+fn secrets_come_from_files_and_are_never_shown() {
+    let read = |path: &std::path::Path| match path.to_str() {
+        Some("/run/key") => Ok("0123\n".to_owned()),
+        _ => Err(io::Error::from(io::ErrorKind::NotFound)),
+    };
+    let text = "[vault]\nmaster_key_file = \"/run/key\"\nolder_keys = \"1:aa,2:bb\"\n";
+    let config = Config::read(Sources::none().file("n.toml", text).files_from(read)).unwrap();
+    assert_eq!(config.vault.master_key.as_ref().and_then(|k| k.expose_str()), Some("0123"));
+    assert_eq!(config.vault.older_keys.len(), 2);
+    assert!(!format!("{config:?}").contains("0123"));
+
+    let both = "[vault]\nmaster_key = \"hunter2\"\nmaster_key_file = \"/run/key\"\n[edge]\njoin_token_file = \"/gone\"\n";
+    let told = problems(Sources::none().file("n.toml", both).files_from(read));
+    assert_eq!(told.len(), 2);
+    assert!(told[0].starts_with("edge.join_token_file: the file /gone cannot be read"), "{}", told[0]);
+    assert!(told[1].starts_with("vault.master_key: is set, and vault.master_key_file too"), "{}", told[1]);
+    assert!(!told.concat().contains("hunter2"));
+}
+
+#[test]
+fn issuers_are_tables_by_name() {
+    let text = "[issuers.le]\ndirectory = \"https://acme.example/dir\"\ncontacts = [\"ops@example.com\"]\n[issuers.other]\npreference = 5\n";
+    let told = problems(Sources::none().file("n.toml", text));
+    assert_eq!(told, ["issuers.other.directory: is missing or wrong; every issuer needs its directory"]);
+    let fixed = variables(&[("NAMEPLATE__ISSUERS__OTHER__DIRECTORY", "https://ca.example/d")]);
+    let config = Config::read(Sources::none().file("n.toml", text).variables(fixed)).unwrap();
+    let names: Vec<_> = config.issuers.iter().map(|i| (i.name.as_str(), i.preference, i.orders_burst)).collect();
+    assert_eq!(names, [("le", 100, 300), ("other", 5, 300)]);
+}
+
+#[test]
+fn each_role_says_what_it_still_needs() {
+    let config = Config::read(Sources::none()).unwrap();
+    let missing =
+        |role| config.check_for(role).expect_err("should miss keys").0.iter().map(|p| p.key.clone()).collect::<Vec<_>>();
+    assert_eq!(missing(Role::Edge), ["edge.name", "edge.upstream"]);
+    assert!(missing(Role::Serve).contains(&"server.public_url".to_owned()));
+    assert!(!missing(Role::Work).contains(&"server.public_url".to_owned()));
+}
+
+#[test]
+fn all_that_is_the_platforms_own_is_reserved() {
+    let text = "[server]\npublic_url = \"https://Portal.example.com:8443/\"\n[names]\nreserved_zones = [\"corp.example.com\"]\n\
+                [routing]\ncanonical_suffix = \"App.example.com.\"\napex_target = \"apex.example.com\"\n";
+    let config = Config::read(Sources::none().file("n.toml", text)).unwrap();
+    let reserved = config.name_rules().reserved_zones;
+    assert_eq!(reserved, ["apex.example.com", "app.example.com", "corp.example.com", "portal.example.com"]);
+    let host = config.canonical_host(&Slug::parse("acme").unwrap());
+    assert_eq!(host.unwrap().as_str(), "acme.app.example.com");
+}
+
+#[test]
+fn every_default_reads_as_itself() {
+    for (name, text) in
+        Config::keys().into_iter().filter_map(|key| Some((key.name, key.default?))).filter(|(_, text)| !text.is_empty())
+    {
+        let variable = format!("NAMEPLATE__{}", name.to_uppercase().replace('.', "__"));
+        let mut given = vec![(variable, text)];
+        if name.starts_with("issuers.") {
+            given.push(("NAMEPLATE__ISSUERS__NAME__DIRECTORY".into(), "https://ca.example/d".into()));
+        }
+        assert!(Config::read(Sources::none().variables(given)).is_ok(), "{name}");
+    }
+}
+
+#[test]
+fn the_reference_lists_exactly_the_keys_there_are() {
+    let written = include_str!("../../docs/configuration.md");
+    assert_eq!(written, reference(), "write it anew: cargo run -- config reference > docs/configuration.md");
+}

@@ -1,0 +1,234 @@
+//! What is shown of a domain: reads that join several aggregates, for pages, API and command line. Nothing is written here.
+
+use super::{Row, StoreResult, Tx, sql};
+use crate::model::claim::Claim;
+use crate::model::domain::{Attempt, PublicProbe, RoutingMode};
+use crate::model::evidence::Evidence;
+use crate::model::hostname::Hostname;
+use crate::model::id::{DomainId, EventId, TenantId};
+use crate::model::moment::Moment;
+use crate::model::order::OrderState;
+
+/// A domain with its tenant, attempt and certificate in use.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "columns of the schema, described there")]
+pub struct DomainRow {
+    pub id: DomainId,
+    pub tenant_id: TenantId,
+    pub tenant_slug: String,
+    pub hostname: Hostname,
+    pub claim: Claim,
+    pub routing_mode: RoutingMode,
+    pub target: String,
+    pub evidence: Vec<Evidence>,
+    pub public_probe: Option<PublicProbe>,
+    pub due_at: Moment,
+    pub created_at: Moment,
+    pub attempt: Attempt,
+    pub certificate: Option<CertificateRow>,
+}
+
+/// The certificate in use.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "columns of the schema, described there")]
+pub struct CertificateRow {
+    pub id: String,
+    pub serial: String,
+    pub not_before: Moment,
+    pub not_after: Moment,
+    pub issuer: Option<String>,
+}
+
+/// A domain in a list.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "columns of the schema, described there")]
+pub struct SummaryRow {
+    pub id: DomainId,
+    pub tenant_id: TenantId,
+    pub tenant_slug: String,
+    pub hostname: Hostname,
+    pub claim: Claim,
+    pub due_at: Moment,
+    pub created_at: Moment,
+}
+
+/// The open order, or the latest one.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "columns of the schema, described there")]
+pub struct OrderRow {
+    pub purpose: String,
+    pub lane: String,
+    pub state: OrderState,
+    pub state_since: Moment,
+    pub not_before: Moment,
+    pub problem: Option<String>,
+}
+
+/// An event.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "columns of the schema, described there")]
+pub struct EventRow {
+    pub id: EventId,
+    pub position: Option<i64>,
+    pub tenant_id: Option<TenantId>,
+    pub domain_id: Option<DomainId>,
+    pub domain_seq: Option<i64>,
+    pub kind: String,
+    pub actor: String,
+    pub cause: String,
+    pub detail: String,
+    pub at: Moment,
+}
+
+/// The domain with this id.
+pub async fn domain(tx: &mut Tx, id: &DomainId) -> StoreResult<Option<DomainRow>> {
+    let query = sql("SELECT d.id, d.tenant_id, t.slug, d.hostname, d.claim, d.routing_mode, d.target, d.evidence, \
+                d.public_probe, d.due_at, d.created_at, a.value, a.opened_at, a.deadline, a.proven_at, \
+                c.id AS certificate, c.serial, c.not_before, c.not_after, i.name AS issuer \
+         FROM domains d JOIN tenants t ON t.id = d.tenant_id JOIN attempts a ON a.id = d.attempt_id \
+         LEFT JOIN certificates c ON c.id = d.certificate_id AND c.destroyed_at IS NULL \
+         LEFT JOIN issuers i ON i.id = c.issuer_id WHERE d.id = $1");
+    let Some(row) = tx.fetch_optional(query.bind(id.as_str())).await? else { return Ok(None) };
+    let certificate = match row.opt_text("certificate")? {
+        None => None,
+        Some(id) => Some(CertificateRow {
+            id,
+            serial: row.text("serial")?,
+            not_before: row.moment("not_before")?,
+            not_after: row.moment("not_after")?,
+            issuer: row.opt_text("issuer")?,
+        }),
+    };
+    Ok(Some(DomainRow {
+        id: row.parse("id")?,
+        tenant_id: row.parse("tenant_id")?,
+        tenant_slug: row.text("slug")?,
+        hostname: Hostname::trusted(&row.text("hostname")?),
+        claim: row.parse("claim")?,
+        routing_mode: row.parse("routing_mode")?,
+        target: row.text("target")?,
+        evidence: row.json("evidence")?,
+        public_probe: row.opt_json("public_probe")?,
+        due_at: row.moment("due_at")?,
+        created_at: row.moment("created_at")?,
+        attempt: Attempt {
+            value: row.text("value")?,
+            opened_at: row.moment("opened_at")?,
+            deadline: row.moment("deadline")?,
+            proven_at: row.opt_moment("proven_at")?,
+        },
+        certificate,
+    }))
+}
+
+/// Whose domain this is, if it exists.
+pub async fn owner(tx: &mut Tx, id: &DomainId) -> StoreResult<Option<TenantId>> {
+    let row = tx.fetch_optional(sql("SELECT tenant_id FROM domains WHERE id = $1").bind(id.as_str())).await?;
+    row.map(|row| row.parse("tenant_id")).transpose()
+}
+
+/// The open order of a domain, else the latest.
+pub async fn order(tx: &mut Tx, id: &DomainId) -> StoreResult<Option<OrderRow>> {
+    let query = sql("SELECT purpose, lane, state, state_since, not_before, problem FROM orders WHERE domain_id = $1 \
+         ORDER BY CASE WHEN state IN ('issued', 'failed', 'lost') THEN 1 ELSE 0 END, created_at DESC, id DESC LIMIT 1");
+    let row = tx.fetch_optional(query.bind(id.as_str())).await?;
+    row.map(|row| {
+        Ok(OrderRow {
+            purpose: row.text("purpose")?,
+            lane: row.text("lane")?,
+            state: row.parse("state")?,
+            state_since: row.moment("state_since")?,
+            not_before: row.moment("not_before")?,
+            problem: row.opt_text("problem")?,
+        })
+    })
+    .transpose()
+}
+
+/// The latest events of a domain, latest first.
+pub async fn domain_events(tx: &mut Tx, id: &DomainId, limit: i64) -> StoreResult<Vec<EventRow>> {
+    let query = sql("SELECT * FROM events WHERE domain_id = $1 ORDER BY domain_seq DESC LIMIT $2");
+    tx.fetch_all(query.bind(id.as_str()).bind(limit)).await?.iter().map(event).collect()
+}
+
+/// Numbered events after `position`, of one tenant or of all.
+pub async fn events_after(tx: &mut Tx, tenant: Option<&TenantId>, position: i64, limit: i64) -> StoreResult<Vec<EventRow>> {
+    let query = match tenant {
+        Some(tenant) => sql("SELECT * FROM events WHERE position > $1 AND tenant_id = $3 ORDER BY position LIMIT $2")
+            .bind(position)
+            .bind(limit)
+            .bind(tenant.as_str()),
+        None => sql("SELECT * FROM events WHERE position > $1 ORDER BY position LIMIT $2").bind(position).bind(limit),
+    };
+    tx.fetch_all(query).await?.iter().map(event).collect()
+}
+
+fn event(row: &Row) -> StoreResult<EventRow> {
+    Ok(EventRow {
+        id: row.parse("id")?,
+        position: row.opt_int("position")?,
+        tenant_id: row.opt_parse("tenant_id")?,
+        domain_id: row.opt_parse("domain_id")?,
+        domain_seq: row.opt_int("domain_seq")?,
+        kind: row.text("kind")?,
+        actor: row.text("actor")?,
+        cause: row.text("cause")?,
+        detail: row.text("detail")?,
+        at: row.moment("at")?,
+    })
+}
+
+/// Which domains a list holds.
+#[derive(Clone, Debug, Default)]
+pub struct DomainFilter {
+    /// Of this tenant only.
+    pub tenant: Option<TenantId>,
+    /// With this hostname only.
+    pub hostname: Option<Hostname>,
+    /// After this id.
+    pub after: Option<DomainId>,
+}
+
+/// Domains in order of their ids, that is of their age.
+pub async fn domains(tx: &mut Tx, filter: &DomainFilter, limit: i64) -> StoreResult<Vec<SummaryRow>> {
+    let after = filter.after.as_ref().map_or("", DomainId::as_str);
+    let query = match (&filter.tenant, &filter.hostname) {
+        (None, None) => sql("SELECT d.id, d.tenant_id, t.slug, d.hostname, d.claim, d.due_at, d.created_at \
+             FROM domains d JOIN tenants t ON t.id = d.tenant_id WHERE d.id > $1 ORDER BY d.id LIMIT $2")
+        .bind(after)
+        .bind(limit),
+        (Some(tenant), None) => sql("SELECT d.id, d.tenant_id, t.slug, d.hostname, d.claim, d.due_at, d.created_at \
+             FROM domains d JOIN tenants t ON t.id = d.tenant_id WHERE d.id > $1 AND d.tenant_id = $3 ORDER BY d.id LIMIT $2")
+        .bind(after)
+        .bind(limit)
+        .bind(tenant.as_str()),
+        (None, Some(hostname)) => sql("SELECT d.id, d.tenant_id, t.slug, d.hostname, d.claim, d.due_at, d.created_at \
+             FROM domains d JOIN tenants t ON t.id = d.tenant_id WHERE d.id > $1 AND d.hostname = $3 ORDER BY d.id LIMIT $2")
+        .bind(after)
+        .bind(limit)
+        .bind(hostname.as_str()),
+        (Some(tenant), Some(hostname)) => {
+            sql("SELECT d.id, d.tenant_id, t.slug, d.hostname, d.claim, d.due_at, d.created_at \
+             FROM domains d JOIN tenants t ON t.id = d.tenant_id \
+             WHERE d.id > $1 AND d.hostname = $3 AND d.tenant_id = $4 ORDER BY d.id LIMIT $2")
+            .bind(after)
+            .bind(limit)
+            .bind(hostname.as_str())
+            .bind(tenant.as_str())
+        }
+    };
+    let rows = tx.fetch_all(query).await?;
+    rows.iter()
+        .map(|row| {
+            Ok(SummaryRow {
+                id: row.parse("id")?,
+                tenant_id: row.parse("tenant_id")?,
+                tenant_slug: row.text("slug")?,
+                hostname: Hostname::trusted(&row.text("hostname")?),
+                claim: row.parse("claim")?,
+                due_at: row.moment("due_at")?,
+                created_at: row.moment("created_at")?,
+            })
+        })
+        .collect()
+}
