@@ -11,6 +11,7 @@ use instant_acme::CertificateIdentifier;
 use rcgen::{KeyPair, PublicKeyData};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
+use rustls::server::ParsedCertificate;
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 
 use crate::model::hostname::Hostname;
@@ -97,15 +98,16 @@ pub enum ChainError {
 pub fn check(pem: &str, key_pkcs8: &Secret, names: &[Hostname], now: Moment) -> Result<CheckedChain, ChainError> {
     let der = split(pem)?;
     let chain = parse(&der)?;
-    let (leaf, fingerprint) = match (chain.first(), der.first()) {
-        (Some(leaf), Some(bytes)) => (leaf, hex(digest(&SHA256, bytes).as_ref())),
-        _ => return Err(ChainError::NotAChain { seen: "no certificate".to_owned() }),
+    let ([leaf, ..], [leaf_der, ..]) = (chain.as_slice(), der.as_slice()) else {
+        return Err(ChainError::NotAChain { seen: "no certificate".to_owned() });
     };
-
+    let leaf_der = CertificateDer::from(leaf_der.as_slice());
     let key = KeyPair::try_from(&PrivatePkcs8KeyDer::from(key_pkcs8.expose())).map_err(|_| ChainError::BadKey)?;
     if leaf.public_key().raw != key.subject_public_key_info() {
         return Err(ChainError::OtherKey);
     }
+    // The parser above forgives what a TLS stack does not; the edge must be able to load what is stored.
+    ParsedCertificate::try_from(&leaf_der).map_err(|e| ChainError::NotACertificate { at: 0, why: e.to_string() })?;
     same_names(leaf, names)?;
     let for_servers = match leaf.extended_key_usage() {
         Ok(Some(usage)) => usage.value.server_auth || usage.value.any,
@@ -132,8 +134,8 @@ pub fn check(pem: &str, key_pkcs8: &Secret, names: &[Hostname], now: Moment) -> 
         not_before,
         not_after,
         issuer: leaf.issuer().to_string(),
-        fingerprint,
-        ari_id: der.first().and_then(|leaf| ari_id(leaf)),
+        fingerprint: hex(digest(&SHA256, &leaf_der).as_ref()),
+        ari_id: CertificateIdentifier::try_from(&leaf_der).ok().map(|id| id.to_string()),
         der,
     })
 }
@@ -177,11 +179,6 @@ fn name(general: &GeneralName<'_>) -> String {
         GeneralName::DNSName(dns) => dns.to_ascii_lowercase(),
         other => other.to_string(),
     }
-}
-
-/// The ARI id of a certificate.
-fn ari_id(der: &[u8]) -> Option<String> {
-    CertificateIdentifier::try_from(&CertificateDer::from(der)).ok().map(|id| id.to_string())
 }
 
 fn hex(bytes: &[u8]) -> String {

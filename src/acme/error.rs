@@ -212,6 +212,8 @@ impl AcmeError {
             "rateLimited" if self.retry_after.is_none() && problem.detail().contains("temporarily prevented") => {
                 Class::WaitFor(Actor::Platform)
             }
+            // The order's authorizations no longer allow it; another order gets its own.
+            "unauthorized" if self.call == Call::Finalize => Class::GiveUp,
             "rateLimited" | "serverInternal" => Class::RetryAt(self.retry_after),
             "caa" | "connection" | "dns" | "incorrectResponse" | "tls" => Class::WaitFor(Actor::Tenant),
             "accountDoesNotExist"

@@ -14,14 +14,14 @@ use hyper::body::Bytes;
 /// The latest request of a call and what became of it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Exchange {
-    pub method: Method,
+    pub(super) method: Method,
     /// Status and headers of the answer, even when its body never came whole.
-    pub status: Option<StatusCode>,
-    pub retry_after: Option<Duration>,
-    pub location: Option<String>,
-    pub body: Bytes,
+    pub(super) status: Option<StatusCode>,
+    pub(super) retry_after: Option<Duration>,
+    pub(super) location: Option<String>,
+    pub(super) body: Bytes,
     /// Why no whole answer came.
-    pub failure: Option<Failure>,
+    pub(super) failure: Option<Failure>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub(super) enum Failure {
 }
 
 impl Exchange {
-    pub fn succeeded(&self) -> bool {
+    pub(super) fn succeeded(&self) -> bool {
         self.failure.is_none() && self.status.is_some_and(|s| s.is_success())
     }
 }
@@ -48,17 +48,17 @@ impl Note {
     }
 
     /// The latest exchange; `None` before the first request.
-    pub fn latest(&self) -> Option<Exchange> {
+    pub(super) fn latest(&self) -> Option<Exchange> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The latest answer's body.
-    pub fn body(&self) -> Bytes {
+    pub(super) fn body(&self) -> Bytes {
         self.latest().map(|e| e.body).unwrap_or_default()
     }
 
     /// What the latest answer's `Retry-After` asked for.
-    pub fn retry_after(&self) -> Option<Duration> {
+    pub(super) fn retry_after(&self) -> Option<Duration> {
         self.latest().and_then(|e| e.retry_after)
     }
 }

@@ -68,7 +68,7 @@ struct Inner {
 }
 
 impl AcmeHttp {
-    pub fn new(settings: &HttpSettings, env: &Env) -> Result<Self, AcmeError> {
+    pub(super) fn new(settings: &HttpSettings, env: &Env) -> Result<Self, AcmeError> {
         let unusable = |seen: String| AcmeError::ours(Call::Directory, seen);
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let builder = HttpsConnectorBuilder::new();

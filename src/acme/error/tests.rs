@@ -59,6 +59,7 @@ fn every_problem_type_has_its_consequence() {
     ] {
         assert_eq!(answer(Call::NewOrder, 403, &problem(kind)).class(), class, "{kind}");
     }
+    assert_eq!(answer(Call::Finalize, 403, &problem("unauthorized")).class(), Class::GiveUp);
     let compound = json!({"type": "urn:ietf:params:acme:error:compound", "subproblems": [
         {"type": "urn:ietf:params:acme:error:compound"}, {"type": "urn:ietf:params:acme:error:rejectedIdentifier"}]});
     assert_eq!(answer(Call::NewOrder, 400, &compound.to_string()).class(), Class::GiveUp);

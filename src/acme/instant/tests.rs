@@ -13,6 +13,12 @@ use super::*;
 use crate::env::manual::Hand;
 use crate::model::evidence::Actor;
 
+/// With a root of its own: a machine need not have any for these tests.
+fn settings() -> HttpSettings {
+    let root = rcgen::generate_simple_self_signed(vec!["root.test".to_owned()]).unwrap().cert.pem();
+    HttpSettings { roots: Roots::Pem(root.into()), ..HttpSettings::default() }
+}
+
 /// What the scripted CA does with one request.
 enum Reply {
     Answer(u16, &'static [(&'static str, &'static str)], String),
@@ -50,11 +56,11 @@ impl Scripted {
     }
 
     fn client(&self) -> InstantAcme {
-        let settings = HttpSettings {
-            roots: Roots::System,
-            connect_timeout: Duration::from_secs(5),
-            request_timeout: Duration::from_millis(300),
-        };
+        self.client_with_patience(Duration::from_secs(20))
+    }
+
+    fn client_with_patience(&self, request_timeout: Duration) -> InstantAcme {
+        let settings = HttpSettings { request_timeout, ..settings() };
         InstantAcme::new(&format!("{}/directory", self.url), &settings, &Env::real()).unwrap()
     }
 
@@ -97,7 +103,7 @@ async fn serve(mut stream: TcpStream, script: Arc<Script>, base: String, log: Ar
         }
         Reply::HangUp => return None,
         Reply::Silence => {
-            // Until the client has gone.
+            // Until the client has gone, which ends the reading one way or the other.
             let _ = stream.read_buf(&mut request).await;
             return None;
         }
@@ -160,7 +166,8 @@ async fn a_new_order_without_answer_is_lost_and_never_sent_twice() {
         || Reply::Answer(500, &[], "oops".to_owned()),
         || Reply::Answer(201, &[], order("pending").to_string()),
     ] {
-        let (ca, lost) = new_order(move |_, _, _| quiet()).await;
+        let ca = Scripted::start(move |_, _, _| quiet()).await;
+        let lost = ca.client_with_patience(Duration::from_secs(1)).new_order(&ca.account(), &names(), None).await;
         assert_eq!(lost.map_err(|e| e.class()), Err(Class::Lost));
         assert_eq!(ca.count("POST /new-order"), 1);
     }
@@ -320,7 +327,7 @@ async fn nobody_listens() {
     let free = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/directory", free.local_addr().unwrap());
     drop(free);
-    let client = InstantAcme::new(&url, &HttpSettings::default(), &Env::real()).unwrap();
+    let client = InstantAcme::new(&url, &settings(), &Env::real()).unwrap();
     let failed = client.new_order(&account, &names(), None).await.unwrap_err();
     assert_eq!((failed.class(), failed.kind, failed.acted_on), (Class::RetryAt(None), Kind::Unreached, false));
     assert!(client.directory().await.is_err());
@@ -328,7 +335,7 @@ async fn nobody_listens() {
 
 #[tokio::test]
 async fn what_cannot_be_asked_is_said_before_asking() {
-    assert!(InstantAcme::new("http://acme.example/directory", &HttpSettings::default(), &Env::real()).is_err());
+    assert!(InstantAcme::new("http://acme.example/directory", &settings(), &Env::real()).is_err());
     let ca = Scripted::start(|_, _, _| Reply::Silence).await;
     let no_key = AccountRef { key: Secret::new(vec![1, 2, 3]), ..ca.account() };
     let failed = ca.client().new_order(&no_key, &names(), None).await.unwrap_err();
