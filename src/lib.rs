@@ -8,3 +8,4 @@
 pub mod dns;
 pub mod env;
 pub mod model;
+pub mod sandbox;

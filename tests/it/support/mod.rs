@@ -1,0 +1,3 @@
+//! What several topics share.
+
+pub mod dns_world;
