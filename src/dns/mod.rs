@@ -1,8 +1,28 @@
-//! x
+//! Look-ups: from an [`Ask`] to a [`Seen`], never failing, because a failure is an observation.
+//!
+//! Owns the wire (own queries by UDP and TCP, so that response code, extended errors, AA, AD, TTL and SOA are all kept), the
+//! limits of one look, and the fakes. May import `model`, `env` and hickory's wire format; nothing else of the crate. What to
+//! ask is not decided here: [`model::checks::wanted`](crate::model::checks::wanted) says which probes are open, this folder
+//! sends them until none is left or a limit is reached.
+//!
+//! [`Observers`] is the real one: configured resolvers, and the zones' own servers, whose addresses pass through an injected
+//! map. [`scripted::ScriptedDns`] needs no sockets: it answers from a [`world::ZoneStore`], which the sandbox's real server
+//! serves too, so both fakes behave alike. How to get it wrong: ask a zone's server at an address nobody checked (it may be
+//! inside our own network), or take a resolver's cached "no" for the zone's.
+
 mod limits;
-use crate::model::look::{Ask, Seen};
+mod observers;
+pub mod scripted;
+pub mod wire;
+pub mod world;
+
 use async_trait::async_trait;
+
 pub use limits::Limits;
+pub use observers::{AddressMap, Observers, Settings};
+
+use crate::model::look::{Ask, Seen};
+
 /// Looks at DNS.
 #[async_trait]
 pub trait Look: Send + Sync {

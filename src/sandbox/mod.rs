@@ -9,3 +9,5 @@
 
 pub mod ca;
 pub mod pebble;
+
+pub mod dns;

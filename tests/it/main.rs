@@ -6,4 +6,7 @@ mod docs;
 mod pebble;
 mod sandbox_ca;
 mod services;
+
+mod dns_cases;
+mod dns_fields;
 mod support;

@@ -173,7 +173,7 @@ async fn a_certificate_is_issued_trusted_by_its_root_and_revoked() {
     let account = world.account().await;
     for host in [HOST, REDIRECTING] {
         let chain = world.issue(&account, host).await.unwrap();
-        let chain: Vec<CertificateDer> = CertificateDer::pem_slice_iter(chain.as_bytes()).map(Result::unwrap).collect();
+        let chain: Vec<CertificateDer<'_>> = CertificateDer::pem_slice_iter(chain.as_bytes()).map(Result::unwrap).collect();
         let mut roots = rustls::RootCertStore::empty();
         roots.add(CertificateDer::from_pem_slice(world.ca.root_pem().as_bytes()).unwrap()).unwrap();
         let verifier = rustls::client::WebPkiServerVerifier::builder(Arc::new(roots)).build().unwrap();

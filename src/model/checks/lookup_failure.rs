@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use crate::model::look::{Answer, Kind, Outcome};
+use crate::model::look::{Answer, Kind, Observer, Outcome, name};
 use crate::model::reason::Reason;
 
 use super::reader::{Reader, Server, Views};
@@ -55,17 +55,16 @@ pub fn is_public(address: IpAddr) -> bool {
 
 /// Whether no resolver of ours answers anything: not this name, not a control name, nothing else.
 pub fn resolvers_down(reader: &Reader<'_>) -> Option<bool> {
-    for control in &reader.ask.platform.control_names {
-        if reader.any(&crate::model::look::name::canonical(control), Kind::A)?.definite() {
-            return Some(false);
-        }
+    let heard =
+        reader.seen.observations.iter().any(|o| matches!(o.probe.observer, Observer::Resolver(_)) && o.answer.definite());
+    if heard {
+        return Some(false);
     }
-    let heard = reader
-        .seen
-        .observations
-        .iter()
-        .any(|o| matches!(o.probe.observer, crate::model::look::Observer::Resolver(_)) && o.answer.definite());
-    Some(!heard && !reader.ask.platform.control_names.is_empty())
+    let controls: Vec<_> =
+        reader.ask.platform.control_names.iter().map(|c| reader.each(&name::canonical(c), Kind::A)).collect();
+    let controls: Vec<_> = controls.into_iter().collect::<Option<_>>()?;
+    // Had one of them been answered, it would have been heard.
+    Some(!controls.is_empty())
 }
 
 /// Whether the registered domain does not exist. `None` while that is not known.

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::net::IpAddr;
 
-use crate::model::look::{Answer, Ask, Data, Depth, Kind, Observer, Probe, Seen, name};
+use crate::model::look::{Answer, Ask, Data, Depth, Kind, Observer, Outcome, Probe, Seen, name};
 
 use super::lookup_failure::is_public;
 
@@ -104,11 +104,28 @@ impl<'a> Reader<'a> {
         all.into_iter().map(|(r, a)| Some((r, a?))).collect()
     }
 
+    /// The silence of a resolver that has answered nothing at all in this look.
+    fn mute(&self, resolver: &str) -> Option<&'a Answer> {
+        let mut silence = None;
+        for o in &self.seen.observations {
+            match &o.probe.observer {
+                Observer::Resolver(r) if r == resolver && o.answer.outcome == Outcome::Timeout => silence = Some(&o.answer),
+                Observer::Resolver(r) if r == resolver => return None,
+                _ => {}
+            }
+        }
+        silence
+    }
+
     /// The first definite answer a resolver gives; when none does, the first one's failure.
     pub fn any(&self, name: &str, kind: Kind) -> Option<&'a Answer> {
         let mut failure = None;
         for resolver in self.resolvers() {
-            let answer = self.from(resolver, name, kind)?;
+            // A resolver that has been silent so far costs a whole time-out a question; the other ones answer for it.
+            let answer = match self.mute(resolver) {
+                Some(silence) => silence,
+                None => self.from(resolver, name, kind)?,
+            };
             if answer.definite() {
                 return Some(answer);
             }

@@ -1,4 +1,5 @@
 //! What the integration tests share.
 
+pub mod dns_world;
 pub mod manifest;
 pub mod services;

@@ -1,0 +1,162 @@
+//! The real look-ups: own queries over UDP, then TCP, to configured resolvers and to the zones' own servers.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpStream, UdpSocket};
+
+use super::limits::{Exchange, Limits, look_within};
+use super::{Look, wire};
+use crate::env::Env;
+use crate::model::look::{Answer, Ask, Observer, Outcome, Probe, Seen};
+
+/// Where the servers of zones are reached.
+#[derive(Clone, Debug)]
+pub enum AddressMap {
+    /// At their own address, port 53.
+    Direct,
+    /// Only those listed, where the table says: the sandbox and tests, whose zones run on loopback.
+    Table(Arc<HashMap<IpAddr, SocketAddr>>),
+}
+
+impl AddressMap {
+    /// A table.
+    pub fn table(entries: impl IntoIterator<Item = (IpAddr, SocketAddr)>) -> Self {
+        AddressMap::Table(Arc::new(entries.into_iter().collect()))
+    }
+
+    fn place(&self, address: IpAddr) -> Option<SocketAddr> {
+        match self {
+            AddressMap::Direct => Some(SocketAddr::new(address, 53)),
+            AddressMap::Table(table) => table.get(&address).copied(),
+        }
+    }
+}
+
+/// How to look.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The recursive resolvers, in order of preference, with their labels; the first should validate.
+    pub resolvers: Vec<(String, SocketAddr)>,
+    /// Where zones' own servers are.
+    pub servers: AddressMap,
+    /// What one look may cost.
+    pub limits: Limits,
+}
+
+/// The real [`Look`].
+#[derive(Clone)]
+pub struct Observers {
+    settings: Settings,
+    labels: Vec<String>,
+    env: Env,
+}
+
+impl Observers {
+    /// Observers as the settings say.
+    pub fn new(settings: Settings, env: Env) -> Self {
+        let labels = settings.resolvers.iter().map(|(label, _)| label.clone()).collect();
+        Observers { settings, labels, env }
+    }
+
+    /// One exchange, in however many packets.
+    async fn converse(&self, probe: &Probe, to: SocketAddr, recursion: bool) -> Answer {
+        let id = u16::from_be_bytes(self.env.draw());
+        let question = match wire::query(id, &probe.name, probe.kind, recursion) {
+            Ok(question) => question,
+            Err(e) => return Answer::bare(Outcome::Unusable(e.to_string())),
+        };
+        let mut last = Outcome::Timeout;
+        // A lost packet is common: two tries, each with a part of the time.
+        for _ in 0..2 {
+            let tried = async { by_udp(&question, id, probe, to).await };
+            match self.within(self.settings.limits.per_query * 2 / 5, tried).await {
+                Some(Ok((answer, false))) => return answer,
+                Some(Ok((cut, true))) => {
+                    let tcp = async { by_tcp(&question, id, probe, to).await };
+                    return match self.within(self.settings.limits.per_query, tcp).await {
+                        Some(Ok(answer)) => answer,
+                        _ => Answer { records: Vec::new(), ede: cut.ede, ..Answer::bare(Outcome::Truncated) },
+                    };
+                }
+                // Nobody there: as good as silence, but known at once.
+                Some(Err(Trouble::Io(e))) if e.kind() == io::ErrorKind::ConnectionRefused => last = Outcome::Timeout,
+                Some(Err(e)) => last = Outcome::Unusable(e.to_string()),
+                None => last = Outcome::Timeout,
+            }
+        }
+        Answer::bare(last)
+    }
+
+    async fn within<T>(&self, time: Duration, work: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            done = work => Some(done),
+            () = self.env.sleep(time) => None,
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+enum Trouble {
+    #[error("the exchange broke off: {0}")]
+    Io(#[from] io::Error),
+    #[error(transparent)]
+    Wire(#[from] wire::WireError),
+}
+
+async fn by_udp(question: &[u8], id: u16, probe: &Probe, to: SocketAddr) -> Result<(Answer, bool), Trouble> {
+    let socket = UdpSocket::bind((wire::any_like(to.ip()), 0)).await?;
+    // A connected socket takes packets from its peer only.
+    socket.connect(to).await?;
+    socket.send(question).await?;
+    let mut octets = vec![0; 65_535];
+    loop {
+        let length = socket.recv(&mut octets).await?;
+        match wire::answer(&octets[..length], id, &probe.name, probe.kind) {
+            // A late answer to another question, or somebody's guess: the right one may still come.
+            Err(wire::WireError::NotOurs) => {}
+            other => return Ok(other?),
+        }
+    }
+}
+
+async fn by_tcp(question: &[u8], id: u16, probe: &Probe, to: SocketAddr) -> Result<Answer, Trouble> {
+    let mut stream = TcpStream::connect(to).await?;
+    let length = u16::try_from(question.len()).unwrap_or(u16::MAX);
+    let mut framed = length.to_be_bytes().to_vec();
+    framed.extend_from_slice(question);
+    stream.write_all(&framed).await?;
+    let mut octets = vec![0; usize::from(stream.read_u16().await?)];
+    stream.read_exact(&mut octets).await?;
+    let (answer, cut) = wire::answer(&octets, id, &probe.name, probe.kind)?;
+    Ok(if cut { Answer::bare(Outcome::Truncated) } else { answer })
+}
+
+#[async_trait]
+impl Exchange for Observers {
+    async fn exchange(&self, probe: &Probe) -> Answer {
+        let (place, recursion) = match &probe.observer {
+            Observer::Resolver(label) => {
+                (self.settings.resolvers.iter().find(|(l, _)| l == label).map(|(_, place)| *place), true)
+            }
+            Observer::Server { address, .. } => (self.settings.servers.place(*address), false),
+        };
+        match place {
+            Some(place) => self.converse(probe, place, recursion).await,
+            None => Answer::bare(Outcome::Timeout),
+        }
+    }
+}
+
+#[async_trait]
+impl Look for Observers {
+    async fn look(&self, ask: &Ask) -> Seen {
+        let limits = self.settings.limits;
+        look_within(ask, &self.labels, limits, self.env.sleep(limits.time), self).await
+    }
+}

@@ -1,0 +1,376 @@
+//! The corpus of DNS situations: every case's zone on a real server, the real look-ups, the real judges.
+//!
+//! `NAMEPLATE_DNS_CASES=FILE cargo test dns_cases` reads another file of the same schema.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::time::Duration;
+
+use nameplate::dns::Look;
+use nameplate::dns::world::line;
+use nameplate::model::checks::{self, caa::CaWould};
+use nameplate::model::hostname::Hostname;
+use nameplate::model::look::{Ask, CaaAsk, Data, Kind, OwnershipAsk, Platform, RoutingAsk, Rr, name};
+use nameplate::sandbox::dns::{Fault, How, View, Who, ZoneStore};
+use serde::Deserialize;
+
+use crate::support::dns_world;
+
+/// Areas that must pass whole. Every other area is a known gap, and says so when it no longer is one.
+const GAPS: [&str; 4] = ["cname", "apex", "failure", "challenge-delegation"];
+
+#[derive(Deserialize)]
+struct Corpus {
+    schema: String,
+    defaults: Defaults,
+    case: Vec<Case>,
+}
+
+#[derive(Deserialize)]
+struct Defaults {
+    registered_domain: String,
+    platform_targets: Vec<String>,
+    platform_addresses: Vec<IpAddr>,
+    platform_suffixes: Vec<String>,
+    platform_zone: Vec<String>,
+    txt_label: String,
+    txt_prefix: String,
+    account_uri: String,
+    max_cname_chain: usize,
+    caa_max_age_s: u64,
+}
+
+#[derive(Deserialize)]
+struct Case {
+    id: String,
+    area: String,
+    check: Option<String>,
+    hostname: String,
+    hostname_ascii: Option<String>,
+    registered_domain: Option<String>,
+    #[serde(default)]
+    wildcard: bool,
+    zone: Vec<String>,
+    #[serde(default)]
+    fail: Vec<Failing>,
+    #[serde(default)]
+    view: Vec<Seeing>,
+    #[serde(default)]
+    state: BTreeMap<String, toml::Value>,
+    targets: Vec<String>,
+    #[serde(default)]
+    foreign_targets: Vec<String>,
+    txt_name: Option<String>,
+    txt_value: Option<String>,
+    #[serde(default)]
+    superseded_values: Vec<String>,
+    #[serde(default)]
+    retired_addresses: Vec<IpAddr>,
+    #[serde(default)]
+    cdn_prefixes: Vec<String>,
+    #[serde(default)]
+    extra_names: Vec<String>,
+    issuer: Vec<String>,
+    account_uri: Option<String>,
+    challenge: String,
+    delegation_target: Option<String>,
+    verdict: String,
+    code: String,
+    found_at: Option<String>,
+    found_via: Option<String>,
+    le_result: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Failing {
+    name: String,
+    #[serde(rename = "type")]
+    kind: String,
+    how: String,
+    #[serde(default)]
+    below: bool,
+}
+
+#[derive(Deserialize)]
+struct Seeing {
+    who: String,
+    zone: Vec<String>,
+    #[serde(default)]
+    fail: Vec<Failing>,
+}
+
+impl Seeing {
+    fn auth(&self) -> Option<String> {
+        self.who.strip_prefix("auth:").map(name::canonical)
+    }
+
+    fn undelegated(&self) -> Option<String> {
+        self.who.strip_prefix("undelegated:").map(name::canonical)
+    }
+}
+
+impl Case {
+    fn seconds(&self, key: &str) -> Option<Duration> {
+        let seconds = self.state.get(key)?.as_integer().expect("a state in seconds is a whole number");
+        Some(Duration::from_secs(seconds.try_into().expect("a length of time is not negative")))
+    }
+
+    fn hostname(&self) -> String {
+        name::canonical(self.hostname_ascii.as_ref().unwrap_or(&self.hostname))
+    }
+
+    fn registered_domain(&self, defaults: &Defaults) -> String {
+        name::canonical(self.registered_domain.as_ref().unwrap_or(&defaults.registered_domain))
+    }
+
+    /// What the case asks the product; `None` for an area that no check covers yet.
+    fn ask(&self, defaults: &Defaults) -> Option<Ask> {
+        let platform = Platform {
+            suffixes: defaults.platform_suffixes.clone(),
+            addresses: defaults.platform_addresses.clone(),
+            retired_addresses: self.retired_addresses.clone(),
+            cdn_prefixes: self.cdn_prefixes.clone(),
+            control_names: defaults.platform_targets.clone(),
+        };
+        let hostname = self.hostname();
+        let mut ask = Ask::new(Hostname::trusted(&hostname), platform);
+        ask.registered_domain = self.registered_domain(defaults);
+        let area = if self.area == "failure" { self.check.as_deref()? } else { &self.area };
+        match area {
+            "txt" => {
+                let label_there = || format!("{}.{hostname}", defaults.txt_label);
+                ask.ownership = Some(OwnershipAsk {
+                    name: self.txt_name.clone().unwrap_or_else(label_there),
+                    value: self.txt_value.clone().expect("a txt case names its value"),
+                    prefix: defaults.txt_prefix.clone(),
+                    superseded: self.superseded_values.clone(),
+                    age: self.seconds("token_age_s"),
+                    max_age: self.seconds("token_max_age_s").unwrap_or_default(),
+                    other_servers: self.view.iter().filter_map(Seeing::undelegated).collect(),
+                });
+            }
+            "cname" | "apex" => {
+                ask.routing = Some(RoutingAsk {
+                    accepted_targets: self.targets.clone(),
+                    target_for_record: self.targets.first().cloned().unwrap_or_default(),
+                    foreign_targets: self.foreign_targets.clone(),
+                    tenant_zone: None,
+                    was_live: self.state.get("previously_active").and_then(toml::Value::as_bool).unwrap_or(false),
+                    max_chain: defaults.max_cname_chain,
+                });
+            }
+            "caa" => {
+                ask.caa = Some(CaaAsk {
+                    issuers: self.issuer.clone(),
+                    account_uri: Some(self.account_uri.as_ref().unwrap_or(&defaults.account_uri).clone()),
+                    method: self.challenge.clone(),
+                    wildcard: self.wildcard,
+                    extra_names: self.extra_names.clone(),
+                    age: self.seconds("caa_checked_age_s").unwrap_or_default(),
+                    max_age: self.seconds("caa_max_age_s").unwrap_or(Duration::from_secs(defaults.caa_max_age_s)),
+                });
+            }
+            _ => return None,
+        }
+        Some(ask)
+    }
+}
+
+fn faults(all: &[Failing]) -> Vec<Fault> {
+    let fault = |f: &Failing| Fault {
+        name: name::canonical(&f.name),
+        kind: (f.kind != "*").then(|| Kind::named(&f.kind).expect("a type this server knows")),
+        how: How::named(&f.how).expect("a word of [how]"),
+        below: f.below,
+    };
+    all.iter().map(fault).collect()
+}
+
+fn parse(line: &str) -> Rr {
+    line::parse(line).unwrap_or_else(|e| panic!("{line}: {e}"))
+}
+
+/// The name servers and zones that the loader adds around a case's own lines.
+struct Loader {
+    /// Zones, with the servers written for them where the case writes none.
+    zones: BTreeMap<String, Vec<String>>,
+    /// Addresses of servers that no line gives.
+    addresses: Vec<Rr>,
+    /// All servers with a place to run.
+    servers: Vec<(String, IpAddr)>,
+}
+
+const HOSTING: &str = "ns1.hosting-of-the-loader.test";
+const REGISTRY: &str = "ns1.registry-of-the-loader.test";
+
+impl Loader {
+    fn new(case: &Case, defaults: &Defaults, own: &[Rr]) -> Self {
+        let domain = case.registered_domain(defaults);
+        let mut zones: BTreeSet<String> = defaults.platform_suffixes.iter().map(|s| name::canonical(s)).collect();
+        zones.insert(domain.clone());
+        zones.extend(case.delegation_target.iter().filter_map(|t| name::parent(&name::canonical(t)).map(str::to_owned)));
+        zones.extend(own.iter().filter(|rr| rr.data.kind() == Kind::Soa).map(|rr| rr.name.clone()));
+        // Names that lie elsewhere belong to their own registered domain.
+        for rr in own {
+            if !zones.iter().any(|z| name::within(&rr.name, z)) {
+                zones.insert(Hostname::trusted(&rr.name).registered_domain().to_owned());
+            }
+        }
+        let named = |host: &str| own.iter().any(|rr| rr.data == Data::Ns(host.to_owned()));
+        let auth: Vec<String> = case.view.iter().filter_map(Seeing::auth).filter(|h| !named(h)).collect();
+        let holder = |host: &String| {
+            let above = zones.iter().filter(|z| name::within(host, z) && **z != domain).max_by_key(|z| z.len());
+            above.cloned().unwrap_or_else(|| domain.clone())
+        };
+        let mut with_servers: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for zone in &zones {
+            let mut hosts: Vec<String> = auth.iter().filter(|h| holder(h) == *zone).cloned().collect();
+            if hosts.is_empty() {
+                hosts.push(HOSTING.to_owned());
+            }
+            with_servers.insert(zone.clone(), hosts);
+        }
+        let tops: BTreeSet<String> = zones.iter().filter_map(|z| name::climb(z).last()).map(str::to_owned).collect();
+        for top in tops.into_iter().chain(["test".to_owned()]) {
+            with_servers.entry(top).or_insert_with(|| vec![REGISTRY.to_owned()]);
+        }
+        let mut loader = Loader { zones: with_servers, addresses: Vec::new(), servers: Vec::new() };
+        loader.place(case, own);
+        loader
+    }
+
+    /// Gives every server an address, its own where a line has one.
+    fn place(&mut self, case: &Case, own: &[Rr]) {
+        let mut hosts: BTreeSet<String> = self.zones.values().flatten().cloned().collect();
+        hosts.extend(own.iter().filter_map(|rr| if let Data::Ns(h) = &rr.data { Some(h.clone()) } else { None }));
+        hosts.extend(case.view.iter().filter_map(Seeing::undelegated));
+        for (i, host) in hosts.into_iter().enumerate() {
+            let written = own.iter().find_map(|rr| match rr.data {
+                Data::A(a) if rr.name == host => Some(a),
+                _ => None,
+            });
+            let address = written.unwrap_or_else(|| {
+                let made = std::net::Ipv4Addr::new(192, 0, 2, 100 + u8::try_from(i).expect("few servers"));
+                self.addresses.push(Rr { name: host.clone(), ttl: 3600, data: Data::A(made) });
+                made
+            });
+            self.servers.push((host, IpAddr::V4(address)));
+        }
+    }
+
+    /// A view: its own lines, and around them what makes them zones.
+    fn view(&self, lines: &[Rr], failing: &[Failing], sole_server: Option<(&str, &str)>) -> View {
+        let mut view = View::of(lines.iter().chain(&self.addresses).cloned(), faults(failing));
+        for (zone, hosts) in &self.zones {
+            let soa = format!("{zone}. 300 IN SOA {HOSTING}. hostmaster.{HOSTING}. 1 7200 900 1209600 300");
+            if view.at(zone, Kind::Soa).next().is_none() {
+                view.add(parse(&soa));
+            }
+            let hosts = match sole_server {
+                Some((host, at)) if at == zone => vec![host.to_owned()],
+                _ => hosts.clone(),
+            };
+            if view.at(zone, Kind::Ns).next().is_none() {
+                for host in hosts {
+                    view.add(parse(&format!("{zone}. 3600 IN NS {host}.")));
+                }
+            }
+        }
+        view
+    }
+}
+
+fn load(case: &Case, defaults: &Defaults) -> (ZoneStore, Vec<(String, IpAddr)>) {
+    let platform: Vec<Rr> = defaults.platform_zone.iter().map(|l| parse(l)).collect();
+    let read = |lines: &[String]| lines.iter().map(|l| parse(l)).chain(platform.clone()).collect::<Vec<Rr>>();
+    let everyone = read(&case.zone);
+    // Zones and servers may be written in a view only.
+    let mut all = everyone.clone();
+    all.extend(case.view.iter().filter(|v| v.undelegated().is_none()).flat_map(|v| read(&v.zone)));
+    let mut zones_of_everyone = Loader::new(case, defaults, &everyone);
+    let everything = Loader::new(case, defaults, &all);
+    zones_of_everyone.addresses.clone_from(&everything.addresses);
+    let world = ZoneStore::new();
+    world.set_everyone(zones_of_everyone.view(&everyone, &case.fail, None));
+    let domain = case.registered_domain(defaults);
+    for seeing in &case.view {
+        let lines = read(&seeing.zone);
+        let (who, sole) = if let Some(host) = seeing.auth() {
+            (Who::Server(host), None)
+        } else if let Some(host) = seeing.undelegated() {
+            (Who::Server(host.clone()), Some(host))
+        } else {
+            let label = seeing.who.strip_prefix("resolver:").expect("auth:, undelegated: or resolver:");
+            (Who::Resolver(label.to_owned()), None)
+        };
+        let sole = sole.as_deref().map(|host| (host, domain.as_str()));
+        world.set_view(who, Some(everything.view(&lines, &seeing.fail, sole)));
+    }
+    (world, everything.servers)
+}
+
+/// What is compared, as one text.
+async fn run(case: &Case, ask: &Ask, defaults: &Defaults) -> (String, String) {
+    let (world, servers) = load(case, defaults);
+    let dns = dns_world::serve(&world, &servers).await;
+    let seen = dns.observers.look(ask).await;
+    let findings = checks::judge(ask, &seen);
+    let [finding] = findings.as_slice() else { panic!("{}: one check, {} findings", case.id, findings.len()) };
+    let verdict = serde_json::to_value(finding.verdict()).expect("a verdict is text");
+    let mut got = format!("{} {}", verdict.as_str().unwrap_or_default(), finding.reason.code());
+    let mut expected = format!("{} {}", case.verdict, case.code);
+    if let Some(found_at) = &case.found_at {
+        let decision = checks::caa::decide(ask, &seen);
+        let would = decision.map_or("none", |d| match d.ca_would {
+            CaWould::Permit => "permit",
+            CaWould::Deny => "deny",
+            CaWould::Error => "error",
+            CaWould::Unclear => "unclear",
+        });
+        let shown = |n: Option<&String>| n.map(|n| name::canonical(n)).unwrap_or_default();
+        got += &format!(" at={} via={} le={would}", shown(finding.found_at.as_ref()), shown(finding.found_via.as_ref()));
+        let le = case.le_result.as_deref().unwrap_or_default();
+        expected += &format!(" at={} via={} le={le}", shown(Some(found_at)), shown(case.found_via.as_ref()));
+    }
+    if got != expected {
+        println!("  observed: {:#?}\n  advice: {}", finding.observed, finding.advice);
+    }
+    (expected, got)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn dns_cases() {
+    let file = std::env::var("NAMEPLATE_DNS_CASES")
+        .unwrap_or_else(|_| concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cases/dns-cases.toml").to_owned());
+    let text = std::fs::read_to_string(&file).unwrap_or_else(|e| panic!("{file}: {e}"));
+    let corpus: Corpus = toml::from_str(&text).unwrap_or_else(|e| panic!("{file}: {e}"));
+    assert_eq!(corpus.schema, "dns-onboarding-cases/1", "{file} has another schema");
+    assert!(!corpus.case.is_empty(), "{file} has no cases");
+
+    let mut wrong: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut areas: BTreeSet<&str> = BTreeSet::new();
+    for case in &corpus.case {
+        areas.insert(&case.area);
+        let (expected, got) = match case.ask(&corpus.defaults) {
+            Some(ask) => run(case, &ask, &corpus.defaults).await,
+            None => (format!("{} {}", case.verdict, case.code), "not checked yet".to_owned()),
+        };
+        let word = match (expected == got, GAPS.contains(&case.area.as_str())) {
+            (true, _) => "PASS",
+            (false, true) => "GAP",
+            (false, false) => "FAIL",
+        };
+        if word != "PASS" {
+            wrong.entry(&case.area).or_default().push(&case.id);
+        }
+        println!("{word} {} [{expected}] [{got}]", case.id);
+    }
+    for area in &areas {
+        let missed = wrong.get(area).cloned().unwrap_or_default();
+        if GAPS.contains(area) {
+            assert!(!missed.is_empty(), "every case of area {area} passes: take it off the list of gaps");
+        } else {
+            assert!(missed.is_empty(), "area {area} must pass whole; wrong: {missed:?}");
+        }
+    }
+}
