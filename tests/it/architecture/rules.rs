@@ -9,7 +9,7 @@ const LAYERS: &[&[&str]] = &[
     &["sandbox"],
     &["web", "jobs", "edge", "agent"],
     &["app", "feed"],
-    &["store", "vault", "dns", "acme", "aliases", "notify"],
+    &["store", "vault", "dns", "acme", "reach", "aliases", "notify"],
     &["config", "telemetry", "env"],
     &["model"],
 ];
@@ -20,10 +20,37 @@ const SIDEWAYS: &[(&str, &str)] = &[("telemetry", "config")];
 /// Macros of ours live at the crate's root by Rust's rules; this is where each is written.
 const ROOT_MACROS: &[(&str, &str)] = &[("mint", "env")];
 
-/// What runs on a machine without a database, and all it may import.
-const FAR_SIDE: &[&str] = &["edge", "agent", "feed/client", "feed/wire"];
-const FAR_SIDE_MAY: &[&str] =
-    &["feed::client", "feed::wire", "vault::distribution", "vault::signing", "env", "config", "telemetry", "model"];
+/// What runs on a machine without a database: these folders, and the reader's side of the feed.
+const FAR_SIDE: &[&str] = &[
+    "edge",
+    "agent",
+    "feed/client",
+    "feed/copy",
+    "feed/follow",
+    "feed/join",
+    "feed/member",
+    "feed/pin",
+    "feed/replica",
+    "feed/wire",
+];
+
+/// All that the far side may import.
+const FAR_SIDE_MAY: &[&str] = &[
+    "feed::client",
+    "feed::copy",
+    "feed::follow",
+    "feed::join",
+    "feed::member",
+    "feed::pin",
+    "feed::replica",
+    "feed::wire",
+    "vault::distribution",
+    "vault::signing",
+    "env",
+    "config",
+    "telemetry",
+    "model",
+];
 
 /// Crates (or their common beginning) that have a home, and the files and folders that are it.
 const HOMES: &[(&str, &[&str])] = &[
@@ -31,7 +58,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("apalis", &["jobs/queue"]),
     ("instant_acme", &["acme"]),
     ("hickory_", &["dns", "sandbox"]),
-    ("axum", &["web", "feed/server", "sandbox"]),
+    ("axum", &["web", "feed/publisher", "sandbox"]),
 ];
 
 /// The only other crates, or parts of them, that the model may name.
