@@ -2,6 +2,7 @@
 
 mod acme_pebble;
 mod architecture;
+mod crash;
 mod docs;
 mod pebble;
 mod sandbox_ca;

@@ -1,5 +1,7 @@
 //! What the integration tests share.
 
+pub mod direct_ca;
 pub mod dns_world;
 pub mod manifest;
+pub mod rig;
 pub mod services;

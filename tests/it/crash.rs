@@ -1,0 +1,111 @@
+//! Crash-proof, deterministically: the worker is dropped at every boundary of every step, and the world always converges to
+//! one holder, one certificate, no lost domain, and at most the one documented lost grant.
+
+use std::time::Duration;
+
+use nameplate::store::sql;
+
+use crate::support::rig::Rig;
+
+const NAME: &str = "support.acme.test";
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// The whole walk with the worker cut at the `cut`-th boundary (0: never); how many boundaries were crossed.
+async fn walk(seed: u64, cut: usize) -> Vec<&'static str> {
+    let rig = Rig::new(seed).await;
+    let tenant = rig.tenant("acme").await;
+    let id = rig.claim(&tenant, NAME).await;
+    rig.publish(&id, NAME).await;
+    rig.scissors.set(cut);
+    let cuts = rig.until_active(&id, HOUR).await;
+    assert_eq!(cuts, usize::from(cut > 0), "the worker was to be cut {cut}");
+    converged(&rig, &id, cuts).await;
+    rig.scissors.crossed()
+}
+
+/// What must be true once the domain is active, whatever happened on the way.
+async fn converged(rig: &Rig, id: &nameplate::model::id::DomainId, cuts: usize) {
+    rig.check_invariants().await;
+    let story = rig.story(id).await;
+    let held = sql("SELECT count(*) AS n FROM holdings WHERE state = 'held' AND domain_id = $1").bind(id.as_str());
+    assert_eq!(rig.count(held).await, 1, "one holder: {story}");
+    let stored = sql("SELECT count(*) AS n FROM certificates WHERE domain_id = $1").bind(id.as_str());
+    assert_eq!(rig.count(stored).await, 1, "one certificate stored: {story}");
+    let lost = sql("SELECT count(*) AS n FROM orders WHERE domain_id = $1 AND state = 'lost'").bind(id.as_str());
+    let lost = usize::try_from(rig.count(lost).await).unwrap();
+    assert!(lost <= cuts, "{lost} grants were lost by {cuts} cuts: {story}");
+    {
+        let ca = rig.ca.state();
+        let counters = ca.counters();
+        assert_eq!(counters.certificates_by_name.get(NAME).copied(), Some(1), "one certificate issued: {story}");
+        let placed = counters.orders_by_name.get(NAME).copied().unwrap_or(0);
+        assert!(placed <= 1 + u64::try_from(lost).unwrap(), "{placed} orders placed, {lost} lost: {story}");
+        assert_eq!(counters.accounts_created, 1, "one account");
+    }
+    let open = sql("SELECT count(*) AS n FROM orders WHERE state NOT IN ('issued', 'failed', 'lost')");
+    assert_eq!(rig.count(open).await, 0, "no open order is left: {story}");
+    assert!(rig.serial_at_edge(NAME).is_some(), "the edge serves the name: {story}");
+}
+
+#[tokio::test]
+async fn the_walk_is_told_step_by_step() {
+    let rig = Rig::new(1).await;
+    let tenant = rig.tenant("acme").await;
+    let id = rig.claim(&tenant, NAME).await;
+    rig.publish(&id, NAME).await;
+    rig.until_active(&id, HOUR).await;
+    assert_eq!(
+        rig.events(&id).await,
+        [
+            "claimed",
+            "evidence_changed",
+            "proven",
+            "order_placed",
+            "challenge_published",
+            "challenge_announced",
+            "order_ready",
+            "finalized",
+            "certificate_stored",
+            "active",
+            "public_name_ok",
+        ]
+    );
+    converged(&rig, &id, 0).await;
+}
+
+#[tokio::test]
+async fn a_worker_dropped_at_any_boundary_leaves_nothing_behind() {
+    let boundaries = walk(7, 0).await;
+    assert!(boundaries.len() > 30, "the walk crosses {} boundaries", boundaries.len());
+    for cut in 1..=boundaries.len() {
+        walk(7, cut).await;
+    }
+}
+
+#[tokio::test]
+async fn workers_dropped_again_and_again_still_converge() {
+    for seed in 0..40 {
+        let rig = Rig::new(seed).await;
+        let tenant = rig.tenant("acme").await;
+        let id = rig.claim(&tenant, NAME).await;
+        rig.publish(&id, NAME).await;
+        let mut cuts = 0;
+        for _ in 0..6 {
+            let next = usize::try_from(rig.hand.below(12)).unwrap() + 1;
+            rig.scissors.set(next);
+            for _ in 0..30 {
+                if rig.active_since(&id).await.is_some() {
+                    break;
+                }
+                if rig.turn().await {
+                    cuts += 1;
+                    break;
+                }
+                rig.check_invariants().await;
+            }
+        }
+        rig.scissors.set(0);
+        cuts += rig.until_active(&id, 24 * HOUR).await;
+        converged(&rig, &id, cuts).await;
+    }
+}

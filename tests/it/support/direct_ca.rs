@@ -1,0 +1,171 @@
+//! The sandbox's CA without sockets: its state behind the [`Authority`] role, for tests that drive time by hand.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use async_trait::async_trait;
+use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
+use nameplate::acme::{
+    AccountRef, AccountUrl, AcmeError, Authority, Authorization, AuthorizationStatus, Call, Challenge, ChallengeStatus,
+    DirectoryFacts, Kind, OrderStatus, OrderView, PlacedOrder,
+};
+use nameplate::env::Env;
+use nameplate::model::hostname::Hostname;
+use nameplate::model::secret::Secret;
+use nameplate::sandbox::ca::{self, AccountNo, AuthorizationNo, CaState, Jwk, OrderNo, Problem, Settings};
+
+/// What the CA sees when it fetches a token by the public name.
+pub type Fetch = Arc<dyn Fn(&str, &str) -> Option<String> + Send + Sync>;
+
+/// The CA: no deduplication of orders, every call acted on at once.
+pub struct DirectCa {
+    state: Mutex<CaState>,
+    env: Env,
+    fetch: Mutex<Option<Fetch>>,
+}
+
+impl DirectCa {
+    pub fn new(env: &Env) -> Arc<Self> {
+        let state = CaState::new(Settings::default(), env.draw()).unwrap();
+        Arc::new(DirectCa { state: Mutex::new(state), env: env.clone(), fetch: Mutex::new(None) })
+    }
+
+    /// How tokens are fetched.
+    pub fn fetch_by(&self, fetch: Fetch) {
+        *self.fetch.lock().unwrap() = Some(fetch);
+    }
+
+    pub fn state(&self) -> MutexGuard<'_, CaState> {
+        self.state.lock().unwrap()
+    }
+
+    fn refused(call: Call, p: &Problem) -> AcmeError {
+        AcmeError {
+            call,
+            kind: Kind::Refused,
+            problem: nameplate::acme::ProblemDoc::new(p.json()),
+            status: Some(400),
+            retry_after: None,
+            acted_on: false,
+            cause: None,
+        }
+    }
+
+    fn view(v: ca::OrderView) -> OrderView {
+        OrderView {
+            status: match v.status {
+                ca::OrderStatus::Pending => OrderStatus::Pending,
+                ca::OrderStatus::Ready => OrderStatus::Ready,
+                ca::OrderStatus::Processing => OrderStatus::Processing,
+                ca::OrderStatus::Valid => OrderStatus::Valid,
+                ca::OrderStatus::Invalid => OrderStatus::Invalid,
+            },
+            authorizations: v.authorizations.iter().map(ToString::to_string).collect(),
+            finalize: v.no.to_string(),
+            certificate: None,
+            problem: None,
+            expires: Some(v.expires),
+            retry_after: v.ready_in,
+        }
+    }
+}
+
+fn account(a: &AccountRef) -> AccountNo {
+    AccountNo::from(a.url.0.as_str())
+}
+
+fn thumbprint(key: &Secret) -> String {
+    let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, key.expose()).unwrap();
+    Jwk::from_point(pair.public_key().as_ref()).unwrap().thumbprint()
+}
+
+#[async_trait]
+impl Authority for DirectCa {
+    async fn directory(&self) -> Result<DirectoryFacts, AcmeError> {
+        let caa_identities = self.state().settings().caa_identities.clone();
+        Ok(DirectoryFacts { caa_identities, ..DirectoryFacts::default() })
+    }
+
+    async fn register(&self, key: &Secret, _contacts: &[String]) -> Result<AccountUrl, AcmeError> {
+        let (no, _) = self.state().new_account(&thumbprint(key));
+        Ok(AccountUrl(no.to_string()))
+    }
+
+    async fn new_order(&self, a: &AccountRef, names: &[Hostname], _: Option<&str>) -> Result<PlacedOrder, AcmeError> {
+        let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+        let now = self.env.now();
+        let view = self.state().new_order(&account(a), &names, now).map_err(|p| Self::refused(Call::NewOrder, &p))?;
+        Ok(PlacedOrder { url: view.no.to_string(), replaces: false, order: Some(Self::view(view)) })
+    }
+
+    async fn order(&self, a: &AccountRef, url: &str) -> Result<OrderView, AcmeError> {
+        let now = self.env.now();
+        let got = self.state().order(&account(a), &OrderNo::from(url), now);
+        got.map(Self::view).map_err(|p| Self::refused(Call::Order, &p))
+    }
+
+    async fn authorizations(&self, a: &AccountRef, url: &str) -> Result<Vec<Authorization>, AcmeError> {
+        let now = self.env.now();
+        let state = self.state();
+        let refused = |p: Problem| Self::refused(Call::Authorization, &p);
+        let order = state.order(&account(a), &OrderNo::from(url), now).map_err(refused)?;
+        let no = order.authorizations[0].clone();
+        let v = state.authorization(&account(a), &no, now).map_err(refused)?;
+        let thumb = thumbprint(&a.key);
+        Ok(vec![Authorization {
+            name: Hostname::trusted(&v.name),
+            status: match v.status {
+                ca::AuthorizationStatus::Pending => AuthorizationStatus::Pending,
+                ca::AuthorizationStatus::Valid => AuthorizationStatus::Valid,
+                ca::AuthorizationStatus::Invalid => AuthorizationStatus::Invalid,
+                ca::AuthorizationStatus::Deactivated => AuthorizationStatus::Deactivated,
+                ca::AuthorizationStatus::Expired => AuthorizationStatus::Expired,
+            },
+            http01: Some(Challenge {
+                url: no.to_string(),
+                key_authorization: format!("{}.{thumb}", v.token),
+                token: v.token,
+                status: ChallengeStatus::Pending,
+                problem: None,
+            }),
+            problem: v.error.and_then(|p| nameplate::acme::ProblemDoc::new(p.json())),
+            expires: Some(v.expires),
+            retry_after: None,
+        }])
+    }
+
+    async fn announce(&self, a: &AccountRef, _order: &str, challenge: &str) -> Result<(), AcmeError> {
+        let now = self.env.now();
+        let no = AuthorizationNo::from(challenge);
+        let asked = self.state().respond(&account(a), &no, now).map_err(|p| Self::refused(Call::Challenge, &p))?;
+        if let Some(look) = asked {
+            let fetch = self.fetch.lock().unwrap().clone();
+            let body = fetch.and_then(|f| f(&look.host, &look.token));
+            let outcome = match body {
+                Some(body) => look.judge(body.as_bytes()),
+                None => Err(Problem::new(ca::Kind::Connection, "nobody answered at the name")),
+            };
+            self.state().validated(&no, outcome, now);
+        }
+        Ok(())
+    }
+
+    async fn finalize(&self, a: &AccountRef, url: &str, csr: &[u8]) -> Result<OrderView, AcmeError> {
+        let now = self.env.now();
+        let no = OrderNo::from(url);
+        let mut state = self.state();
+        let present = state.order(&account(a), &no, now).map_err(|p| Self::refused(Call::Finalize, &p))?;
+        if present.status != ca::OrderStatus::Ready {
+            return Ok(Self::view(present));
+        }
+        state.finalize(&account(a), &no, csr, now).map(Self::view).map_err(|p| Self::refused(Call::Finalize, &p))
+    }
+
+    async fn certificate(&self, a: &AccountRef, url: &str) -> Result<String, AcmeError> {
+        let now = self.env.now();
+        let state = self.state();
+        state
+            .certificate(&account(a), &OrderNo::from(url), now)
+            .map(str::to_owned)
+            .map_err(|p| Self::refused(Call::Certificate, &p))
+    }
+}

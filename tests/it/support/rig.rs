@@ -1,0 +1,456 @@
+//! The deterministic rig: real use cases on a hand-driven clock and queue, with scripted DNS, an in-process CA and an edge
+//! that is a row. One seed drives everything; a worker can be dropped at any boundary of any step.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use nameplate::acme::Authority;
+use nameplate::app::{self, App, Bells, Boundary, Settings};
+use nameplate::dns::scripted::ScriptedDns;
+use nameplate::dns::world::ZoneStore;
+use nameplate::env::Env;
+use nameplate::env::manual::Hand;
+use nameplate::jobs::hand::HandQueue;
+use nameplate::mint;
+use nameplate::model::domain::RoutingMode;
+use nameplate::model::hostname::Hostname;
+use nameplate::model::id::{DomainId, EdgeId, IssuerId, TenantId};
+use nameplate::model::ledger::{Limit, ORDERS_PER_ACCOUNT};
+use nameplate::model::look::Platform;
+use nameplate::model::moment::Moment;
+use nameplate::reach::{Answer, Reach, ReachError, Served};
+use nameplate::store::issuers::{self, IssuerSeed};
+use nameplate::store::{OpenSettings, Store, sql};
+use nameplate::vault::{MasterKey, Vault};
+use tokio::sync::Notify;
+
+use super::direct_ca::DirectCa;
+
+/// Cuts the worker at the n-th boundary it crosses from now on: the step's future is dropped there.
+#[derive(Clone, Default)]
+pub struct Scissors {
+    left: Arc<AtomicUsize>,
+    crossed: Arc<Mutex<Vec<&'static str>>>,
+    cut: Arc<Notify>,
+}
+
+impl Scissors {
+    /// Cut at the `n`-th boundary from now (1 is the next); 0 never.
+    pub fn set(&self, n: usize) {
+        self.left.store(n, Ordering::SeqCst);
+    }
+
+    /// The boundaries crossed so far.
+    pub fn crossed(&self) -> Vec<&'static str> {
+        self.crossed.lock().unwrap().clone()
+    }
+}
+
+#[async_trait]
+impl Boundary for Scissors {
+    async fn cross(&self, place: &'static str) {
+        self.crossed.lock().unwrap().push(place);
+        if self.left.load(Ordering::SeqCst) > 0 && self.left.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.cut.notify_one();
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+/// The edge's side of public names: what the fake edge has taken from the feed.
+#[derive(Clone, Default)]
+pub struct EdgeSide {
+    tokens: Arc<Mutex<HashMap<String, String>>>,
+    serials: Arc<Mutex<HashMap<String, String>>>,
+}
+
+#[async_trait]
+impl Reach for EdgeSide {
+    async fn served(&self, host: &Hostname, addresses: &[IpAddr]) -> Vec<Answer<Served>> {
+        let serial = self.serials.lock().unwrap().get(host.as_str()).cloned();
+        let answer = |a: &IpAddr| Answer {
+            address: *a,
+            outcome: match &serial {
+                Some(serial) => Ok(Served { serial: serial.clone(), trusted: true, status: 200 }),
+                None => Err(ReachError::TimedOut(Duration::from_secs(10))),
+            },
+        };
+        addresses.iter().map(answer).collect()
+    }
+
+    async fn fetch_token(&self, _: &Hostname, token: &str, addresses: &[IpAddr]) -> Vec<Answer<String>> {
+        let body = self.tokens.lock().unwrap().get(token).cloned();
+        let answer =
+            |a: &IpAddr| Answer { address: *a, outcome: body.clone().ok_or(ReachError::TimedOut(Duration::from_secs(10))) };
+        addresses.iter().map(answer).collect()
+    }
+}
+
+/// The world.
+pub struct Rig {
+    pub hand: Hand,
+    pub env: Env,
+    pub app: App,
+    pub zones: ZoneStore,
+    pub ca: Arc<DirectCa>,
+    pub queue: HandQueue,
+    pub scissors: Scissors,
+    pub edge_side: EdgeSide,
+    pub edge: EdgeId,
+    /// Whether the sweep helps where alarms are lost.
+    pub sweeping: bool,
+    next_sweep: Mutex<Moment>,
+    workers: AtomicUsize,
+}
+
+pub const START: Moment = Moment::from_secs(1_800_000_000);
+
+impl Rig {
+    /// A world on a store in memory.
+    pub async fn new(seed: u64) -> Rig {
+        Rig::on(seed, "sqlite::memory:").await
+    }
+
+    /// A world on the database at `url`, which is empty.
+    pub async fn on(seed: u64, url: &str) -> Rig {
+        rustls::crypto::aws_lc_rs::default_provider().install_default().ok();
+        let hand = Hand::new(START, seed);
+        let env = hand.env();
+        let store = Store::open(&OpenSettings { url: url.to_owned(), connections: 4 }).await.unwrap();
+        store.migrate().await.unwrap();
+        let zones = ZoneStore::new();
+        let server: IpAddr = "192.0.2.53".parse().unwrap();
+        zones.add_zone("test", "ns.test", server);
+        zones.add_zone("acme.test", "ns1.acme.test", server);
+        zones.add_zone("app.example", "ns1.app.example", server);
+        zones.add("*.app.example. 60 IN A 192.0.2.80").unwrap();
+        let ca = DirectCa::new(&env);
+        let edge_side = EdgeSide::default();
+        let tokens = edge_side.tokens.clone();
+        ca.fetch_by(Arc::new(move |_, token| tokens.lock().unwrap().get(token).cloned()));
+        let authority: Arc<dyn Authority> = ca.clone();
+        let queue = HandQueue::new();
+        let scissors = Scissors::default();
+        let platform = Platform {
+            suffixes: vec!["app.example".to_owned()],
+            addresses: vec!["192.0.2.80".parse().unwrap()],
+            ..Platform::default()
+        };
+        let app = App {
+            env: env.clone(),
+            store: store.clone(),
+            vault: Arc::new(Vault::new(MasterKey::generate(1, &env), Vec::new())),
+            look: Arc::new(ScriptedDns::new(zones.clone())),
+            reach: Arc::new(edge_side.clone()),
+            authorities: Arc::new(HashMap::from([("main".to_owned(), authority)])),
+            wake: Arc::new(queue.clone()),
+            settings: Arc::new(Settings {
+                platform,
+                canonical_suffix: "app.example".to_owned(),
+                routing_mode: RoutingMode::PerTenant,
+                shared_target: None,
+                min_edges: 1,
+                contacts: Vec::new(),
+            }),
+            worker: "worker-0".into(),
+            bells: Bells::default(),
+            boundary: Arc::new(scissors.clone()),
+            accounts: Arc::default(),
+        };
+        let mut tx = store.begin().await.unwrap();
+        let limits = BTreeMap::from([(ORDERS_PER_ACCOUNT.to_owned(), Limit { burst: 300, per_secs: 10_800 })]);
+        let seed = IssuerSeed {
+            name: "main".to_owned(),
+            directory: "https://ca.test/directory".to_owned(),
+            preference: 0,
+            limits,
+            spent_before: 0,
+        };
+        issuers::seed(&mut tx, &[seed], env.now(), || mint!(env, IssuerId)).await.unwrap();
+        tx.execute(sql(
+            "INSERT INTO feed (id, epoch, last_seq, last_position, signing_key, tls_key, tls_cert) VALUES (1, 7, 0, 0, $1, $1, '')",
+        )
+        .bind(vec![0_u8]))
+        .await
+        .unwrap();
+        tx.commit().await.unwrap();
+        let edge = mint!(env, EdgeId);
+        let rig = Rig {
+            hand,
+            env,
+            app,
+            zones,
+            ca,
+            queue,
+            scissors,
+            edge_side,
+            edge,
+            sweeping: true,
+            next_sweep: Mutex::new(START),
+            workers: AtomicUsize::new(0),
+        };
+        rig.enrol_edge().await;
+        rig
+    }
+
+    async fn enrol_edge(&self) {
+        let stmt =
+            sql("INSERT INTO edges (id, name, public_key, credential, status, cursor_epoch, cursor_seq, heartbeat_at, \
+               enrolled_at) VALUES ($1, 'edge-1', $2, $2, 'active', 7, 0, $3, $3)")
+            .bind(self.edge.as_str())
+            .bind(vec![1_u8])
+            .bind(self.env.now());
+        self.app.store.execute(stmt).await.unwrap();
+    }
+
+    /// A tenant with this slug.
+    pub async fn tenant(&self, slug: &str) -> TenantId {
+        let new = app::tenants::NewTenant { slug, name: None };
+        app::tenants::add(&self.app.store, &self.env, new, |_| None, "operator").await.unwrap().id
+    }
+
+    /// A claim of the tenant on the name.
+    pub async fn claim(&self, tenant: &TenantId, name: &str) -> DomainId {
+        app::claim::claim(&self.app, tenant, &Hostname::trusted(name), "tenant").await.unwrap()
+    }
+
+    /// One number out of the store.
+    pub async fn count(&self, stmt: nameplate::store::Stmt) -> i64 {
+        self.app.store.query(stmt).await.unwrap()[0].int("n").unwrap()
+    }
+
+    /// The text of one column of a domain.
+    pub async fn domain_text(&self, id: &DomainId, column: &str) -> Option<String> {
+        let rows = self.app.store.query(sql("SELECT * FROM domains WHERE id = $1").bind(id.as_str())).await.unwrap();
+        rows[0].opt_text(column).unwrap()
+    }
+
+    /// The value of the domain's present attempt.
+    pub async fn value(&self, id: &DomainId) -> String {
+        let stmt = sql("SELECT a.value FROM domains d JOIN attempts a ON a.id = d.attempt_id WHERE d.id = $1");
+        self.app.store.query(stmt.bind(id.as_str())).await.unwrap()[0].text("value").unwrap()
+    }
+
+    /// Publishes what the tenant was told to publish.
+    pub async fn publish(&self, id: &DomainId, name: &str) {
+        let target = self.domain_text(id, "target").await.unwrap();
+        let value = self.value(id).await;
+        self.zones.add(&format!("{name}. 60 IN CNAME {target}.")).unwrap();
+        self.zones.add(&format!("_nameplate-challenge.{name}. 60 IN TXT \"{value}\"")).unwrap();
+    }
+
+    /// Takes away the ownership record.
+    pub async fn unpublish_txt(&self, id: &DomainId, name: &str) {
+        let value = self.value(id).await;
+        self.zones.remove(&format!("_nameplate-challenge.{name}. 60 IN TXT \"{value}\"")).unwrap();
+    }
+
+    /// The feed's relay and the edge: numbers what waits, applies it, acknowledges.
+    pub async fn edge_follows(&self) {
+        let mut tx = self.app.store.begin().await.unwrap();
+        let waiting = tx.fetch_all(sql("SELECT id FROM outbox WHERE seq IS NULL ORDER BY id")).await.unwrap();
+        for row in waiting {
+            tx.execute(sql("UPDATE feed SET last_seq = last_seq + 1")).await.unwrap();
+            tx.execute(
+                sql("UPDATE outbox SET seq = (SELECT last_seq FROM feed) WHERE id = $1").bind(row.text("id").unwrap()),
+            )
+            .await
+            .unwrap();
+        }
+        tx.execute(sql("UPDATE edges SET cursor_seq = (SELECT last_seq FROM feed), heartbeat_at = $1").bind(self.env.now()))
+            .await
+            .unwrap();
+        let open =
+            tx.fetch_all(sql("SELECT token, key_authorization FROM challenges WHERE removed_at IS NULL")).await.unwrap();
+        let routes = tx
+            .fetch_all(sql("SELECT r.hostname, c.serial FROM routes r JOIN certificates c ON c.id = r.certificate_id \
+                 WHERE r.action = 'serve'"))
+            .await
+            .unwrap();
+        tx.commit().await.unwrap();
+        let text = |row: &nameplate::store::Row, column: &str| row.text(column).unwrap();
+        *self.edge_side.tokens.lock().unwrap() =
+            open.iter().map(|r| (text(r, "token"), text(r, "key_authorization"))).collect();
+        *self.edge_side.serials.lock().unwrap() = routes.iter().map(|r| (text(r, "hostname"), text(r, "serial"))).collect();
+    }
+
+    /// What the edge answers with for a name.
+    pub fn serial_at_edge(&self, name: &str) -> Option<String> {
+        self.edge_side.serials.lock().unwrap().get(name).cloned()
+    }
+
+    /// A worker of a new name: the one before it is dead, or paused.
+    pub fn new_worker(&self) -> App {
+        let n = self.workers.fetch_add(1, Ordering::SeqCst);
+        let mut app = self.app.clone();
+        app.worker = format!("worker-{n}").into();
+        app.accounts = Arc::default();
+        app
+    }
+
+    /// Runs `step` until it ends or is cut; whether it was cut.
+    async fn until_cut<F: Future<Output = Result<(), app::AppError>>>(&self, step: F) -> bool {
+        tokio::select! {
+            biased;
+            done = step => { done.expect("a step fails only for the store or the vault"); false }
+            () = self.scissors.cut.notified() => true,
+        }
+    }
+
+    /// One turn of everything that runs: accounts, the dispatcher, due alarms, the sweep, the edge. Moves the clock to what is
+    /// due next. Whether a worker was cut.
+    pub async fn turn(&self) -> bool {
+        let mut cut = false;
+        let app = self.new_worker();
+        cut |= self.until_cut(async { app::account::ensure_all(&app).await.map(|_| ()) }).await;
+        cut |= self.until_cut(async { app::dispatch::round(&app).await.map(|_| ()) }).await;
+        let mut ran = false;
+        while let Some(id) = self.queue.pop(self.env.now()) {
+            ran = true;
+            cut |= self.drive(&id).await;
+        }
+        self.edge_follows().await;
+        if self.sweeping && *self.next_sweep.lock().unwrap() <= self.env.now() {
+            *self.next_sweep.lock().unwrap() = self.env.now() + Duration::from_secs(5);
+            for id in self.overdue().await {
+                ran = true;
+                cut |= self.drive(&id).await;
+            }
+            self.edge_follows().await;
+        }
+        if !ran {
+            self.hand.advance(Duration::from_secs(1));
+        }
+        cut
+    }
+
+    /// What the sweep would find: due, and the lease free.
+    async fn overdue(&self) -> Vec<DomainId> {
+        let stmt = sql("SELECT id FROM domains WHERE due_at <= $1 AND lease_until <= $1 ORDER BY id").bind(self.env.now());
+        self.app.store.query(stmt).await.unwrap().iter().map(|r| r.parse("id").unwrap()).collect()
+    }
+
+    /// Steps of one domain by a worker, as long as they are due at once; whether it was cut.
+    async fn drive(&self, id: &DomainId) -> bool {
+        let app = self.new_worker();
+        for _ in 0..100 {
+            let next = Mutex::new(None);
+            let cut = self
+                .until_cut(async {
+                    *next.lock().unwrap() = Some(app::advance::advance(&app, id).await?);
+                    Ok(())
+                })
+                .await;
+            self.edge_follows().await;
+            if cut {
+                return true;
+            }
+            let due = match next.into_inner().unwrap() {
+                Some(app::advance::Advanced::Done(due)) => due,
+                Some(app::advance::Advanced::Superseded) => self.env.now(),
+                _ => return false,
+            };
+            if due.since(self.env.now()) > Duration::from_secs(2) {
+                return false;
+            }
+            self.hand.advance_to(due);
+        }
+        false
+    }
+
+    /// Turns until the domain is active; panics after `limit` of virtual time.
+    pub async fn until_active(&self, id: &DomainId, limit: Duration) -> usize {
+        let end = self.env.now() + limit;
+        let mut cuts = 0;
+        while self.active_since(id).await.is_none() {
+            assert!(self.env.now() < end, "not active after {limit:?} of virtual time: {}", self.story(id).await);
+            cuts += usize::from(self.turn().await);
+        }
+        cuts
+    }
+
+    /// Turns for a time.
+    pub async fn pass(&self, time: Duration) {
+        let end = self.env.now() + time;
+        while self.env.now() < end {
+            self.turn().await;
+        }
+    }
+
+    pub async fn active_since(&self, id: &DomainId) -> Option<Moment> {
+        let rows = self.app.store.query(sql("SELECT * FROM domains WHERE id = $1").bind(id.as_str())).await.unwrap();
+        rows[0].opt_moment("active_since").unwrap()
+    }
+
+    /// The domain's events, for a failing test's message and for snapshots.
+    pub async fn events(&self, id: &DomainId) -> Vec<String> {
+        let stmt = sql("SELECT kind FROM events WHERE domain_id = $1 ORDER BY domain_seq").bind(id.as_str());
+        self.app.store.query(stmt).await.unwrap().iter().map(|r| r.text("kind").unwrap()).collect()
+    }
+
+    pub async fn story(&self, id: &DomainId) -> String {
+        let orders =
+            self.app.store.query(sql("SELECT state, problem FROM orders WHERE domain_id = $1").bind(id.as_str())).await;
+        let orders: Vec<_> = orders
+            .unwrap()
+            .iter()
+            .map(|r| format!("{} {:?}", r.text("state").unwrap(), r.opt_text("problem").unwrap()))
+            .collect();
+        format!(
+            "claim {:?}, evidence {:?}, orders {orders:?}, events {:?}",
+            self.domain_text(id, "claim").await,
+            self.domain_text(id, "evidence").await,
+            self.events(id).await
+        )
+    }
+
+    /// What must hold at any moment, whatever was cut (DESIGN's list of what is always true).
+    pub async fn check_invariants(&self) {
+        let none = |what: &'static str, n: i64| assert_eq!(n, 0, "{what}");
+        none(
+            "a holding names a domain that is not its holder",
+            self.count(sql(
+                "SELECT count(*) AS n FROM holdings h JOIN domains d ON d.id = h.domain_id WHERE h.state = 'held' \
+                 AND (d.hostname <> h.hostname OR d.claim NOT IN ('queued', 'live'))",
+            ))
+            .await,
+        );
+        none(
+            "a queued or live claim without the holding",
+            self.count(sql("SELECT count(*) AS n FROM domains d WHERE d.claim IN ('queued', 'live') AND NOT EXISTS \
+                 (SELECT 1 FROM holdings h WHERE h.hostname = d.hostname AND h.domain_id = d.id AND h.state = 'held')"))
+                .await,
+        );
+        none(
+            "a holding without a proven attempt",
+            self.count(sql("SELECT count(*) AS n FROM holdings h JOIN domains d ON d.id = h.domain_id \
+                 JOIN attempts a ON a.id = d.attempt_id WHERE h.state = 'held' AND a.proven_at IS NULL"))
+                .await,
+        );
+        none(
+            "a route that serves a name without its holder",
+            self.count(sql("SELECT count(*) AS n FROM routes r WHERE r.action = 'serve' AND r.domain_id IS NOT NULL AND NOT EXISTS \
+                 (SELECT 1 FROM holdings h WHERE h.hostname = r.hostname AND h.domain_id = r.domain_id AND h.state = 'held')"))
+                .await,
+        );
+        none(
+            "a gap in a domain's events",
+            self.count(sql(
+                "SELECT count(*) AS n FROM (SELECT domain_id, count(*) AS many, max(domain_seq) AS last FROM events \
+                 WHERE domain_id IS NOT NULL GROUP BY domain_id) e WHERE e.many <> e.last",
+            ))
+            .await,
+        );
+        none(
+            "an open grant or spend of an order that is not waiting for its call",
+            self.count(sql(
+                "SELECT count(*) AS n FROM spends p JOIN grants g ON g.id = p.grant_id WHERE g.state = 'returned'",
+            ))
+            .await,
+        );
+    }
+}
