@@ -14,7 +14,7 @@ use crate::model::order::Order;
 use crate::model::outcome::{Outcome, Write};
 use crate::model::plan::{self, Change, Next};
 use crate::store::record::{self, Recorded};
-use crate::store::situation;
+use crate::store::{StoreError, situation};
 use crate::vault::Context;
 
 /// Longer than the longest step: a look and a call at the CA with all their time-outs.
@@ -117,7 +117,18 @@ async fn record_outcome(app: &App, s: &Situation, outcome: &Outcome) -> Result<A
     while let Some(out) = next {
         let now = app.env.now();
         let mut tx = app.store.begin().await?;
-        match record::outcome(&mut tx, s, out, now, || mint!(app.env, EventId)).await? {
+        let recorded = match record::outcome(&mut tx, s, out, now, || mint!(app.env, EventId)).await {
+            // A stale step may meet what the newer one wrote before its own guard is looked at.
+            Err(StoreError::Conflict { constraint }) => {
+                drop(tx);
+                if situation::generation(&app.store, &s.domain.id).await? == s.domain.generation {
+                    return Err(StoreError::Conflict { constraint }.into());
+                }
+                return Ok(Advanced::Superseded);
+            }
+            other => other?,
+        };
+        match recorded {
             Recorded::Yes => {
                 let wait = out.domain.due_at.since(now);
                 if wait > IN_HAND && wait <= SOON {

@@ -9,12 +9,13 @@ use crate::mint;
 use crate::model::checks;
 use crate::model::conclude::{self, AuthorizationSeen, CaStatus, Challenge, Conclusion, Former, Looked, Presence};
 use crate::model::domain::{PublicProbe, Situation};
-use crate::model::evidence::{Check, Verdict};
+use crate::model::evidence::{Check, Finding, Verdict};
 use crate::model::id::CertificateId;
 use crate::model::look::{Data, Kind, Observer, Seen};
 use crate::model::order::Order;
 use crate::model::outcome::{NewCertificate, Outcome};
 use crate::model::plan::Observe;
+use crate::model::reason::Reason;
 use crate::store::{attempts, rollout};
 
 /// An edge counts while it was heard of within this.
@@ -50,7 +51,12 @@ async fn dns(app: &App, s: &mut Situation) -> Result<Conclusion, AppError> {
     let ask = ask::everything(app, s, superseded, app.env.now());
     let label = format!("{}.{}", ask::TXT_LABEL, s.domain.hostname);
     let seen = app.look.look(&ask).await;
-    let findings = checks::judge(&ask, &seen);
+    let mut findings = checks::judge(&ask, &seen);
+    if s.issuer.account_url.is_none() {
+        // What the CA calls itself in CAA is not known before it answered us: nothing is allowed on that ground.
+        findings.retain(|f| f.check != Check::Caa);
+        findings.push(issuer_not_ready(s));
+    }
     let cname_at_own_host = findings.iter().any(|f| f.check == Check::Routing && f.verdict() == Verdict::Pass)
         && seen.observations.iter().any(|o| o.answer.aliases(s.domain.hostname.as_str()).contains(&s.domain.target));
     let value = s.holding.as_ref().and_then(|h| h.value.as_deref());
@@ -58,6 +64,20 @@ async fn dns(app: &App, s: &mut Situation) -> Result<Conclusion, AppError> {
     let looked = Looked { findings, former };
     let now = app.env.now();
     Ok(conclude::look(s, &looked, now, &mut || app.env.id_bytes()).into())
+}
+
+fn issuer_not_ready(s: &Situation) -> Finding {
+    Finding {
+        check: Check::Caa,
+        reason: Reason::IssuerNotReady,
+        expected: format!("an account at {}", s.issuer.name),
+        observed: vec![format!("{} has not given us an account yet", s.issuer.name)],
+        seen_by: Vec::new(),
+        advice: Reason::IssuerNotReady.sentence().to_owned(),
+        found_at: None,
+        found_via: None,
+        record_to_publish: Vec::new(),
+    }
 }
 
 /// Whether the former holder's value is still at the label, by the word of the zone's own servers.

@@ -119,6 +119,7 @@ reasons! {
     ChallengeNoWildcard = "challenge_no_wildcard", Fail, Tenant, Gone, "The chosen method cannot validate a wildcard name.";
     ChallengeBlockedByProxy = "challenge_blocked_by_proxy", Fail, Tenant, Gone, "A proxy ends TLS before the platform.";
     HeldElsewhere = "held_elsewhere", Wait, Tenant, Silent, "Another tenant holds this name and still proves it; that record must go before the name can move.";
+    IssuerNotReady = "issuer_not_ready", Unknown, Platform, Silent, "The certificate authority has not answered us yet; we ask again on our own, and nothing needs to change at your side.";
     Quarantined = "quarantined", Wait, Nobody, Silent, "The name was let go a short while ago and rests until the former tenant's record is gone.";
 }
 

@@ -1,6 +1,6 @@
 //! The store: repositories by aggregate, on SQLite and on PostgreSQL, with one set of statements.
 //!
-//! - [`Store`] opens a database and hands out transactions ([`Tx`]); [`sql`] is the seam that hides which database it is.
+//! - [`Store`] opens a database and hands out transactions ([`Tx`]); [`mod@sql`] is the seam that hides which database it is.
 //! - Every other file is one aggregate: free functions that take `&mut Tx` (or `&Store` for a single statement).
 //! - A statement is portable text with `$n` placeholders; ids are text, times whole microseconds, documents JSON text.
 //! - What must hold is held by constraints in the schema: one open claim a tenant and name, one holder a name, one open

@@ -29,6 +29,13 @@ pub async fn fence(tx: &mut Tx, id: &DomainId) -> StoreResult<Domain> {
     domain(&row)
 }
 
+/// The present generation.
+pub async fn generation(store: &Store, id: &DomainId) -> StoreResult<i64> {
+    let stmt = sql("SELECT generation FROM domains WHERE id = $1").bind(id.as_str());
+    let rows = store.query(stmt).await?;
+    rows.first().ok_or_else(|| StoreError::not_found(format!("domain {id}")))?.int("generation")
+}
+
 /// Everything next to the domain.
 pub async fn around(store: &Store, domain: Domain) -> StoreResult<Situation> {
     let rows = store.query(next_to(&domain.id)).await?;

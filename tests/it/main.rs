@@ -2,6 +2,7 @@
 
 mod acme_pebble;
 mod architecture;
+mod claims;
 mod crash;
 mod docs;
 mod pebble;

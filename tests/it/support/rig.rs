@@ -36,12 +36,23 @@ pub struct Scissors {
     left: Arc<AtomicUsize>,
     crossed: Arc<Mutex<Vec<&'static str>>>,
     cut: Arc<Notify>,
+    resume: Arc<Notify>,
 }
 
 impl Scissors {
     /// Cut at the `n`-th boundary from now (1 is the next); 0 never.
     pub fn set(&self, n: usize) {
         self.left.store(n, Ordering::SeqCst);
+    }
+
+    /// Lets the worker that stands at the cut go on, if its step was kept.
+    pub fn resume(&self) {
+        self.resume.notify_one();
+    }
+
+    /// Returns when a worker stands at the cut.
+    pub async fn reached(&self) {
+        self.cut.notified().await;
     }
 
     /// The boundaries crossed so far.
@@ -56,7 +67,7 @@ impl Boundary for Scissors {
         self.crossed.lock().unwrap().push(place);
         if self.left.load(Ordering::SeqCst) > 0 && self.left.fetch_sub(1, Ordering::SeqCst) == 1 {
             self.cut.notify_one();
-            std::future::pending::<()>().await;
+            self.resume.notified().await;
         }
     }
 }
@@ -297,7 +308,7 @@ impl Rig {
         tokio::select! {
             biased;
             done = step => { done.expect("a step fails only for the store or the vault"); false }
-            () = self.scissors.cut.notified() => true,
+            () = self.scissors.reached() => true,
         }
     }
 
@@ -323,9 +334,46 @@ impl Rig {
             self.edge_follows().await;
         }
         if !ran {
-            self.hand.advance(Duration::from_secs(1));
+            self.hand.advance_to(self.next_due().await);
         }
         cut
+    }
+
+    /// The next moment at which something is due, within ten minutes.
+    async fn next_due(&self) -> Moment {
+        let now = self.env.now();
+        let stmt = sql("SELECT CASE WHEN due_at > lease_until THEN due_at ELSE lease_until END AS n FROM domains \
+             WHERE claim NOT IN ('released', 'withdrawn', 'expired') ORDER BY n LIMIT 1");
+        let rows = self.app.store.query(stmt).await.unwrap();
+        let due = rows.first().map(|r| r.moment("n").unwrap());
+        let soonest = due.into_iter().chain(self.queue.next_at()).min().unwrap_or(Moment::NEVER);
+        soonest.clamp(now + Duration::from_secs(1), now + Duration::from_secs(600))
+    }
+
+    /// One pass over everything that is due, by one worker, without moving the clock: accounts, grants, steps.
+    pub async fn everything_once(&self, app: &App) {
+        app::account::ensure_all(app).await.unwrap();
+        app::dispatch::round(app).await.unwrap();
+        for id in self.overdue().await {
+            app::advance::advance(app, &id).await.unwrap();
+        }
+    }
+
+    /// The whole row of a domain but for what a lease changes.
+    pub async fn row(&self, id: &DomainId) -> String {
+        let stmt =
+            sql("SELECT claim, evidence, settled, event_seq, certificate_id, active_since FROM domains WHERE id = $1");
+        let rows = self.app.store.query(stmt.bind(id.as_str())).await.unwrap();
+        let row = &rows[0];
+        format!(
+            "{} {} {} {} {:?} {:?}",
+            row.text("claim").unwrap(),
+            row.text("evidence").unwrap(),
+            row.int("settled").unwrap(),
+            row.int("event_seq").unwrap(),
+            row.opt_text("certificate_id").unwrap(),
+            row.opt_int("active_since").unwrap(),
+        )
     }
 
     /// What the sweep would find: due, and the lease free.
