@@ -17,7 +17,7 @@ use serde::Deserialize;
 use crate::support::dns_world;
 
 /// Areas that must pass whole. Every other area is a known gap, and says so when it no longer is one.
-const GAPS: [&str; 4] = ["cname", "apex", "failure", "challenge-delegation"];
+const GAPS: [&str; 1] = ["challenge-delegation"];
 
 #[derive(Deserialize)]
 struct Corpus {
@@ -287,11 +287,11 @@ fn load(case: &Case, defaults: &Defaults) -> (ZoneStore, Vec<(String, IpAddr)>) 
     // Zones and servers may be written in a view only.
     let mut all = everyone.clone();
     all.extend(case.view.iter().filter(|v| v.undelegated().is_none()).flat_map(|v| read(&v.zone)));
-    let mut zones_of_everyone = Loader::new(case, defaults, &everyone);
+    let mut loader = Loader::new(case, defaults, &everyone);
     let everything = Loader::new(case, defaults, &all);
-    zones_of_everyone.addresses.clone_from(&everything.addresses);
+    loader.addresses.clone_from(&everything.addresses);
     let world = ZoneStore::new();
-    world.set_everyone(zones_of_everyone.view(&everyone, &case.fail, None));
+    world.set_everyone(loader.view(&everyone, &case.fail, None));
     let domain = case.registered_domain(defaults);
     for seeing in &case.view {
         let lines = read(&seeing.zone);
@@ -304,7 +304,7 @@ fn load(case: &Case, defaults: &Defaults) -> (ZoneStore, Vec<(String, IpAddr)>) 
             (Who::Resolver(label.to_owned()), None)
         };
         let sole = sole.as_deref().map(|host| (host, domain.as_str()));
-        world.set_view(who, Some(everything.view(&lines, &seeing.fail, sole)));
+        world.set_view(who, Some(loader.view(&lines, &seeing.fail, sole)));
     }
     (world, everything.servers)
 }
