@@ -292,6 +292,11 @@ fn load(case: &Case, defaults: &Defaults) -> (ZoneStore, Vec<(String, IpAddr)>) 
     loader.addresses.clone_from(&everything.addresses);
     let world = ZoneStore::new();
     world.set_everyone(loader.view(&everyone, &case.fail, None));
+    for (host, zone) in delegated_and_empty(case, &everyone, &everything.servers) {
+        let lines: Vec<Rr> = everyone.iter().filter(|rr| rr.name == zone && rr.data.kind() == Kind::Ns).cloned().collect();
+        let soa = parse(&format!("{zone}. 300 IN SOA {host}. hostmaster.{host}. 1 7200 900 1209600 300"));
+        world.set_view(Who::Server(host), Some(View::of(lines.into_iter().chain([soa]), faults(&case.fail))));
+    }
     let domain = case.registered_domain(defaults);
     for seeing in &case.view {
         let lines = read(&seeing.zone);
@@ -307,6 +312,16 @@ fn load(case: &Case, defaults: &Defaults) -> (ZoneStore, Vec<(String, IpAddr)>) 
         world.set_view(who, Some(loader.view(&lines, &seeing.fail, sole)));
     }
     (world, everything.servers)
+}
+
+/// Servers of a delegation for which the case says nothing: they serve the zone, and nothing in it.
+fn delegated_and_empty(case: &Case, own: &[Rr], servers: &[(String, IpAddr)]) -> Vec<(String, String)> {
+    let is_zone = |n: &str| own.iter().any(|rr| rr.name == n && rr.data.kind() == Kind::Soa);
+    let has_view = |host: &str| case.view.iter().any(|v| v.auth().is_some_and(|h| h == host));
+    own.iter()
+        .filter_map(|rr| if let Data::Ns(host) = &rr.data { Some((host.clone(), rr.name.clone())) } else { None })
+        .filter(|(host, zone)| !is_zone(zone) && !has_view(host) && servers.iter().any(|(h, _)| h == host))
+        .collect()
 }
 
 /// What is compared, as one text.

@@ -2,11 +2,13 @@
 
 mod acme_pebble;
 mod architecture;
+mod dns_cases;
+mod dns_fields;
+mod dns_limits;
+mod dns_reasons;
+mod dns_server;
 mod docs;
 mod pebble;
 mod sandbox_ca;
 mod services;
-
-mod dns_cases;
-mod dns_fields;
 mod support;
