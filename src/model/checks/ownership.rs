@@ -64,7 +64,7 @@ pub fn judge(reader: &Reader<'_>) -> Option<Finding> {
 
 fn conclude<'a>(reader: &Reader<'a>, ask: &OwnershipAsk) -> Option<Conclusion<'a>> {
     let expected = name::canonical(&ask.name);
-    let words = read(reader, &expected, &mut Vec::new())?;
+    let words = read(reader, &expected, &[])?;
     let done = |reason, place: String, words| Some(Conclusion { reason, place, words, failure: None });
 
     let speaking = words.iter().filter(|w| !matches!(w.said, Said::Silent(_))).count();
@@ -106,7 +106,7 @@ fn unreadable<'a>(reader: &Reader<'a>, expected: &str, words: Vec<Word<'a>>) -> 
 }
 
 /// What the servers of `at`'s zone say, following aliases into other zones.
-fn read<'a>(reader: &Reader<'a>, at: &str, path: &mut Vec<String>) -> Option<Vec<Word<'a>>> {
+fn read<'a>(reader: &Reader<'a>, at: &str, path: &[String]) -> Option<Vec<Word<'a>>> {
     let views = reader.authority(at, Kind::Txt)?;
     let zone = views.zone.apex;
     let mut words = Vec::new();
@@ -114,7 +114,7 @@ fn read<'a>(reader: &Reader<'a>, at: &str, path: &mut Vec<String>) -> Option<Vec
     for (server, answer) in views.answers {
         let word = |path: Vec<String>, said| Word { server: server.clone(), zone: zone.clone(), path, said };
         let Some(answer) = answer.filter(|a| a.definite() && a.authoritative) else {
-            words.push(word(path.clone(), Said::Silent(answer)));
+            words.push(word(path.to_vec(), Said::Silent(answer)));
             continue;
         };
         let aliases = answer.aliases(at);
@@ -136,8 +136,7 @@ fn read<'a>(reader: &Reader<'a>, at: &str, path: &mut Vec<String>) -> Option<Vec
             words.push(word(whole, Said::Nothing(answer)));
         } else if !followed.contains(&last.to_owned()) {
             followed.push(last.to_owned());
-            let mut further = whole.clone();
-            words.extend(read(reader, last, &mut further)?);
+            words.extend(read(reader, last, &whole)?);
         }
     }
     Some(words)
