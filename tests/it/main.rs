@@ -7,6 +7,7 @@ mod dns_fields;
 mod dns_limits;
 mod dns_reasons;
 mod dns_server;
+mod dns_views;
 mod docs;
 mod pebble;
 mod sandbox_ca;

@@ -117,15 +117,21 @@ fn read<'a>(reader: &Reader<'a>, at: &str, path: &[String]) -> Option<Vec<Word<'
             words.push(word(path.to_vec(), Said::Silent(answer)));
             continue;
         };
-        let aliases = answer.aliases(at);
+        let mut aliases = answer.aliases(at);
+        // A server speaks for its own zone; what lies outside is read at the servers there.
+        if let Some(outside) = aliases.iter().position(|n| !name::within(n, &zone)) {
+            aliases.truncate(outside + 1);
+        }
         let whole: Vec<String> = path.iter().chain(&aliases).cloned().collect();
         let last = aliases.last().map_or(at, String::as_str);
         let circles = whole.iter().enumerate().any(|(i, n)| whole[..i].contains(n));
         let values: Vec<String> = answer
             .at(last, Kind::Txt)
+            .filter(|_| name::within(last, &zone))
             .filter_map(|d| if let crate::model::look::Data::Txt(strings) = d { Some(joined(strings)) } else { None })
             .collect();
-        let ends_here = aliases.is_empty() || answer.soa().is_some_and(|(owner, ..)| name::within(last, owner));
+        let ends_here = aliases.is_empty()
+            || name::within(last, &zone) && answer.soa().is_some_and(|(owner, ..)| name::within(last, owner));
         if aliases.iter().any(|n| name::within_any(n, &reader.ask.platform.suffixes)) {
             words.push(word(whole, Said::IntoOurs));
         } else if circles || whole.len() > MAX_STEPS {

@@ -35,8 +35,9 @@ pub fn missing(reader: &Reader<'_>, route: &Route<'_>, apex: bool) -> Option<(Re
         return Some((Reason::WildcardShadowed, owner));
     }
     let reason = match (route.ask.was_live, apex) {
-        (true, _) => Reason::LiveHostnameGone,
-        (false, true) => Reason::AddressMissing,
+        // The top of a zone is still there without an address.
+        (_, true) => Reason::AddressMissing,
+        (true, false) => Reason::LiveHostnameGone,
         (false, false) => Reason::CnameMissing,
     };
     Some((reason, hostname.to_owned()))
