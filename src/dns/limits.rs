@@ -25,7 +25,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { queries: 64, octets: 1_000_000, time: Duration::from_secs(10), per_query: Duration::from_secs(2) }
+        Limits { queries: 64, octets: 1_000_000, time: Duration::from_secs(10), per_query: Duration::from_secs(3) }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +14,9 @@ use super::limits::{Exchange, Limits, look_within};
 use super::{Look, wire};
 use crate::env::Env;
 use crate::model::look::{Answer, Ask, Observer, Outcome, Probe, Seen};
+
+/// The largest packet that is read; three times what we offer to take.
+const MAX_PACKET: usize = 4096;
 
 /// Where the servers of zones are reached.
 #[derive(Clone, Debug)]
@@ -71,26 +74,46 @@ impl Observers {
             Ok(question) => question,
             Err(e) => return Answer::bare(Outcome::Unusable(e.to_string())),
         };
-        let mut last = Outcome::Timeout;
-        // A lost packet is common: two tries, each with a part of the time.
-        for _ in 0..2 {
-            let tried = async { by_udp(&question, id, probe, to).await };
-            match self.within(self.settings.limits.per_query * 2 / 5, tried).await {
-                Some(Ok((answer, false))) => return answer,
-                Some(Ok((cut, true))) => {
-                    let tcp = async { by_tcp(&question, id, probe, to).await };
-                    return match self.within(self.settings.limits.per_query, tcp).await {
-                        Some(Ok(answer)) => answer,
-                        _ => Answer { records: Vec::new(), ede: cut.ede, ..Answer::bare(Outcome::Truncated) },
-                    };
+        match self.by_udp(&question, id, probe, to).await {
+            Ok(Some((answer, false))) => answer,
+            Ok(Some((cut, true))) => {
+                let tcp = by_tcp(&question, id, probe, to);
+                match self.within(self.settings.limits.per_query, tcp).await {
+                    Some(Ok(answer)) => answer,
+                    _ => Answer { ede: cut.ede, ..Answer::bare(Outcome::Truncated) },
                 }
-                // Nobody there: as good as silence, but known at once.
-                Some(Err(Trouble::Io(e))) if e.kind() == io::ErrorKind::ConnectionRefused => last = Outcome::Timeout,
-                Some(Err(e)) => last = Outcome::Unusable(e.to_string()),
-                None => last = Outcome::Timeout,
+            }
+            Ok(None) => Answer::bare(Outcome::Timeout),
+            // Nobody listens there: as good as silence, but known at once.
+            Err(Trouble::Io(e)) if e.kind() == io::ErrorKind::ConnectionRefused => Answer::bare(Outcome::Timeout),
+            Err(e) => Answer::bare(Outcome::Unusable(e.to_string())),
+        }
+    }
+
+    /// Asks by UDP, and once more after a while: a lost packet is common, and an answer to either counts.
+    async fn by_udp(
+        &self,
+        question: &[u8],
+        id: u16,
+        probe: &Probe,
+        to: SocketAddr,
+    ) -> Result<Option<(Answer, bool)>, Trouble> {
+        let any = match to.ip() {
+            IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+            IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+        };
+        let socket = UdpSocket::bind((any, 0)).await?;
+        // A connected socket takes packets from its peer only.
+        socket.connect(to).await?;
+        let mut octets = vec![0; MAX_PACKET];
+        let first = self.settings.limits.per_query / 3;
+        for wait in [first, self.settings.limits.per_query.saturating_sub(first)] {
+            socket.send(question).await?;
+            if let Some(answer) = self.within(wait, received(&socket, &mut octets, id, probe)).await {
+                return answer.map(Some);
             }
         }
-        Answer::bare(last)
+        Ok(None)
     }
 
     async fn within<T>(&self, time: Duration, work: impl Future<Output = T>) -> Option<T> {
@@ -109,14 +132,9 @@ enum Trouble {
     Wire(#[from] wire::WireError),
 }
 
-async fn by_udp(question: &[u8], id: u16, probe: &Probe, to: SocketAddr) -> Result<(Answer, bool), Trouble> {
-    let socket = UdpSocket::bind((wire::any_like(to.ip()), 0)).await?;
-    // A connected socket takes packets from its peer only.
-    socket.connect(to).await?;
-    socket.send(question).await?;
-    let mut octets = vec![0; 65_535];
+async fn received(socket: &UdpSocket, octets: &mut [u8], id: u16, probe: &Probe) -> Result<(Answer, bool), Trouble> {
     loop {
-        let length = socket.recv(&mut octets).await?;
+        let length = socket.recv(octets).await?;
         match wire::answer(&octets[..length], id, &probe.name, probe.kind) {
             // A late answer to another question, or somebody's guess: the right one may still come.
             Err(wire::WireError::NotOurs) => {}

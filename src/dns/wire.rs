@@ -1,7 +1,5 @@
 //! Between our records and the wire format: hickory's messages on one side, plain data on the other.
 
-use std::net::IpAddr;
-
 use hickory_proto::op::{Edns, Message, MessageType, OpCode, Query, ResponseCode};
 use hickory_proto::rr::rdata::opt::{EdnsCode, EdnsOption};
 use hickory_proto::rr::rdata::{A, AAAA, CAA, CNAME, HTTPS, MX, NS, NULL, SOA, SVCB, TXT};
@@ -260,14 +258,6 @@ fn to_record(rr: &Rr) -> Result<Record, WireError> {
         Data::Other(n) => RData::Unknown { code: RecordType::from(*n), rdata: NULL::new() },
     };
     Ok(Record::from_rdata(to_name(&rr.name)?, rr.ttl, data))
-}
-
-/// The unspecified address of the same family: where a socket to `peer` is bound.
-pub(super) fn any_like(peer: IpAddr) -> IpAddr {
-    match peer {
-        IpAddr::V4(_) => IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED),
-        IpAddr::V6(_) => IpAddr::V6(std::net::Ipv6Addr::UNSPECIFIED),
-    }
 }
 
 #[cfg(test)]

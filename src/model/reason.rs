@@ -1,5 +1,10 @@
 //! The catalogue of reasons: one stable code for every situation a check can find, with its verdict, who acts, what it says of
 //! the tie, and one plain sentence. Page, API, log, alert and docs all read it; nothing else words a situation.
+//!
+//! Codes, verdicts, actors and sentences are those of the corpus in `tests/cases/dns-cases.toml` (a test compares them); only the
+//! two about a name's holder are no DNS situations. The tie is ours to say, because it may cost somebody their name: *gone* is
+//! only what was positively seen to be absent or to lead elsewhere. What leads to us in part, what broke on our side, what could
+//! not be looked at or validated, and everything about CAA or about an order is *silent*.
 
 use serde::{Deserialize, Serialize};
 
@@ -60,8 +65,8 @@ reasons! {
     CnameZoneAppended = "cname_zone_appended", Fail, Tenant, Gone, "The CNAME sits at the hostname followed by the zone once more.";
     CnameTargetIsUrl = "cname_target_is_url", Fail, Tenant, Gone, "The target contains a scheme or a path.";
     CnameLoop = "cname_loop", Fail, Tenant, Gone, "The alias chain returns to itself.";
-    CnameChainTooLong = "cname_chain_too_long", Fail, Tenant, Gone, "The alias chain has more aliases than max_cname_chain (10 here).";
-    CnameConflict = "cname_conflict", Fail, Tenant, Gone, "A CNAME and other data are stored at one name.";
+    CnameChainTooLong = "cname_chain_too_long", Fail, Tenant, Silent, "The alias chain has more aliases than max_cname_chain (10 here).";
+    CnameConflict = "cname_conflict", Fail, Tenant, Silent, "A CNAME and other data are stored at one name.";
     CnameWrongTenantTarget = "cname_wrong_tenant_target", Fail, Tenant, Gone, "The target is a dedicated target of another account.";
     WildcardShadowed = "wildcard_shadowed", Fail, Tenant, Gone, "A wildcard exists but another record beneath the hostname stops it from applying.";
     ProxiedByCdn = "proxied_by_cdn", Fail, Tenant, Silent, "Only addresses of a known proxy are visible.";
@@ -69,13 +74,13 @@ reasons! {
     AddressOk = "address_ok", Pass, Nobody, Present, "All addresses are ours.";
     AddressMissing = "address_missing", Wait, Tenant, Gone, "The apex has no address yet.";
     AddressPointsElsewhere = "address_points_elsewhere", Fail, Tenant, Gone, "No address is ours.";
-    AddressMixed = "address_mixed", Fail, Tenant, Gone, "Some addresses of one family are ours and some are not.";
-    AaaaPointsElsewhere = "aaaa_points_elsewhere", Fail, Tenant, Gone, "IPv4 is ours and IPv6 is not.";
-    APointsElsewhere = "a_points_elsewhere", Fail, Tenant, Gone, "IPv6 is ours and IPv4 is not.";
-    AddressNotPublic = "address_not_public", Fail, Tenant, Silent, "An address is private or otherwise unreachable from the internet.";
-    AddressRetired = "address_retired", Fail, Tenant, Gone, "An address is one the platform no longer uses.";
-    CnameAtApex = "cname_at_apex", Fail, Tenant, Gone, "A literal CNAME is stored at a zone apex.";
-    HttpsRrPointsElsewhere = "https_rr_points_elsewhere", Fail, Tenant, Gone, "Addresses are ours but an HTTPS record leads browsers elsewhere.";
+    AddressMixed = "address_mixed", Fail, Tenant, Silent, "Some addresses of one family are ours and some are not.";
+    AaaaPointsElsewhere = "aaaa_points_elsewhere", Fail, Tenant, Silent, "IPv4 is ours and IPv6 is not.";
+    APointsElsewhere = "a_points_elsewhere", Fail, Tenant, Silent, "IPv6 is ours and IPv4 is not.";
+    AddressNotPublic = "address_not_public", Fail, Tenant, Gone, "An address is private or otherwise unreachable from the internet.";
+    AddressRetired = "address_retired", Fail, Tenant, Silent, "An address is one the platform no longer uses.";
+    CnameAtApex = "cname_at_apex", Fail, Tenant, Silent, "A literal CNAME is stored at a zone apex.";
+    HttpsRrPointsElsewhere = "https_rr_points_elsewhere", Fail, Tenant, Silent, "Addresses are ours but an HTTPS record leads browsers elsewhere.";
     CaaAbsent = "caa_absent", Pass, Nobody, Silent, "No CAA record set anywhere from the name up to the top-level domain.";
     CaaPermits = "caa_permits", Pass, Nobody, Silent, "The relevant set has a record that our order satisfies.";
     CaaNoRestriction = "caa_no_restriction", Pass, Nobody, Silent, "The relevant set has nothing that restricts this kind of order.";
@@ -103,7 +108,7 @@ reasons! {
     RecordsAtWrongProvider = "records_at_wrong_provider", Fail, Tenant, Gone, "The record exists only at servers that the name is not delegated to.";
     DnssecBogus = "dnssec_bogus", Fail, Tenant, Silent, "Answers fail DNSSEC validation.";
     OkOneServerDown = "ok_one_server_down", Pass, DnsProvider, Present, "The record is right; at least one authoritative server is silent.";
-    NameserverNotPublic = "nameserver_not_public", Fail, Tenant, Gone, "The zone is delegated to a name server with a private address.";
+    NameserverNotPublic = "nameserver_not_public", Fail, Tenant, Silent, "The zone is delegated to a name server with a private address.";
     DelegationOk = "delegation_ok", Pass, Nobody, Silent, "The challenge name is a CNAME to this tenant's validation name.";
     DelegationOkNs = "delegation_ok_ns", Pass, Nobody, Silent, "The challenge name is delegated to the platform's name servers.";
     DelegationMissing = "delegation_missing", Wait, Tenant, Silent, "No record at the challenge name yet.";
@@ -114,10 +119,10 @@ reasons! {
     DelegationWrongName = "delegation_wrong_name", Fail, Tenant, Silent, "The delegation sits under another name.";
     DelegationLabelTypo = "delegation_label_typo", Fail, Tenant, Silent, "The label lacks its underscore.";
     DelegationCoveredByWildcard = "delegation_covered_by_wildcard", Wait, Tenant, Silent, "The challenge name has no record of its own yet and a wildcard CNAME answers for it.";
-    ChallengeTxtNotVisible = "challenge_txt_not_visible", Wait, Platform, Gone, "Not all platform name servers serve the challenge value yet.";
-    ChallengeTxtIncomplete = "challenge_txt_incomplete", Wait, Platform, Gone, "Fewer challenge values are served than the order needs.";
-    ChallengeNoWildcard = "challenge_no_wildcard", Fail, Tenant, Gone, "The chosen method cannot validate a wildcard name.";
-    ChallengeBlockedByProxy = "challenge_blocked_by_proxy", Fail, Tenant, Gone, "A proxy ends TLS before the platform.";
+    ChallengeTxtNotVisible = "challenge_txt_not_visible", Wait, Platform, Silent, "Not all platform name servers serve the challenge value yet.";
+    ChallengeTxtIncomplete = "challenge_txt_incomplete", Wait, Platform, Silent, "Fewer challenge values are served than the order needs.";
+    ChallengeNoWildcard = "challenge_no_wildcard", Fail, Tenant, Silent, "The chosen method cannot validate a wildcard name.";
+    ChallengeBlockedByProxy = "challenge_blocked_by_proxy", Fail, Tenant, Silent, "A proxy ends TLS before the platform.";
     HeldElsewhere = "held_elsewhere", Wait, Tenant, Silent, "Another tenant holds this name and still proves it; that record must go before the name can move.";
     IssuerNotReady = "issuer_not_ready", Unknown, Platform, Silent, "The certificate authority has not answered us yet; we ask again on our own, and nothing needs to change at your side.";
     Quarantined = "quarantined", Wait, Nobody, Silent, "The name was let go a short while ago and rests until the former tenant's record is gone.";

@@ -17,7 +17,7 @@ use serde::Deserialize;
 use crate::support::dns_world;
 
 /// Areas that must pass whole. Every other area is a known gap, and says so when it no longer is one.
-const GAPS: [&str; 4] = ["cname", "apex", "failure", "challenge-delegation"];
+const GAPS: [&str; 1] = ["challenge-delegation"];
 
 #[derive(Deserialize)]
 struct Corpus {
@@ -287,11 +287,16 @@ fn load(case: &Case, defaults: &Defaults) -> (ZoneStore, Vec<(String, IpAddr)>) 
     // Zones and servers may be written in a view only.
     let mut all = everyone.clone();
     all.extend(case.view.iter().filter(|v| v.undelegated().is_none()).flat_map(|v| read(&v.zone)));
-    let mut zones_of_everyone = Loader::new(case, defaults, &everyone);
+    let mut loader = Loader::new(case, defaults, &everyone);
     let everything = Loader::new(case, defaults, &all);
-    zones_of_everyone.addresses.clone_from(&everything.addresses);
+    loader.addresses.clone_from(&everything.addresses);
     let world = ZoneStore::new();
-    world.set_everyone(zones_of_everyone.view(&everyone, &case.fail, None));
+    world.set_everyone(loader.view(&everyone, &case.fail, None));
+    for (host, zone) in delegated_and_empty(case, &everyone, &everything.servers) {
+        let lines: Vec<Rr> = everyone.iter().filter(|rr| rr.name == zone && rr.data.kind() == Kind::Ns).cloned().collect();
+        let soa = parse(&format!("{zone}. 300 IN SOA {host}. hostmaster.{host}. 1 7200 900 1209600 300"));
+        world.set_view(Who::Server(host), Some(View::of(lines.into_iter().chain([soa]), faults(&case.fail))));
+    }
     let domain = case.registered_domain(defaults);
     for seeing in &case.view {
         let lines = read(&seeing.zone);
@@ -304,9 +309,19 @@ fn load(case: &Case, defaults: &Defaults) -> (ZoneStore, Vec<(String, IpAddr)>) 
             (Who::Resolver(label.to_owned()), None)
         };
         let sole = sole.as_deref().map(|host| (host, domain.as_str()));
-        world.set_view(who, Some(everything.view(&lines, &seeing.fail, sole)));
+        world.set_view(who, Some(loader.view(&lines, &seeing.fail, sole)));
     }
     (world, everything.servers)
+}
+
+/// Servers of a delegation for which the case says nothing: they serve the zone, and nothing in it.
+fn delegated_and_empty(case: &Case, own: &[Rr], servers: &[(String, IpAddr)]) -> Vec<(String, String)> {
+    let is_zone = |n: &str| own.iter().any(|rr| rr.name == n && rr.data.kind() == Kind::Soa);
+    let has_view = |host: &str| case.view.iter().any(|v| v.auth().is_some_and(|h| h == host));
+    own.iter()
+        .filter_map(|rr| if let Data::Ns(host) = &rr.data { Some((host.clone(), rr.name.clone())) } else { None })
+        .filter(|(host, zone)| !is_zone(zone) && !has_view(host) && servers.iter().any(|(h, _)| h == host))
+        .collect()
 }
 
 /// What is compared, as one text.

@@ -4,11 +4,14 @@ mod acme_pebble;
 mod architecture;
 mod claims;
 mod crash;
+mod dns_cases;
+mod dns_fields;
+mod dns_limits;
+mod dns_reasons;
+mod dns_server;
+mod dns_views;
 mod docs;
 mod pebble;
 mod sandbox_ca;
 mod services;
-
-mod dns_cases;
-mod dns_fields;
 mod support;

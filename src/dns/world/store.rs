@@ -127,8 +127,8 @@ impl ZoneStore {
             }
             let is_alias = rr.data.kind() == Kind::Cname;
             let mut there: Vec<String> = view
-                .within(&rr.name)
-                .filter(|r| r.name == rr.name && r.data != rr.data && (is_alias || r.data.kind() == Kind::Cname))
+                .owned(&rr.name)
+                .filter(|r| r.data != rr.data && (is_alias || r.data.kind() == Kind::Cname))
                 .map(|r| r.data.kind().to_string())
                 .collect();
             there.dedup();

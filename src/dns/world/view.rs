@@ -79,9 +79,14 @@ impl View {
         self.owners.values().flatten().filter(move |rr| name::within(&rr.name, zone))
     }
 
+    /// The records of one owner.
+    pub fn owned<'a>(&'a self, owner: &str) -> impl Iterator<Item = &'a Rr> + use<'a> {
+        self.owners.get(owner).into_iter().flatten()
+    }
+
     /// The records of one owner and type.
     pub fn at<'a>(&'a self, owner: &str, kind: Kind) -> impl Iterator<Item = &'a Rr> + use<'a> {
-        self.owners.get(owner).into_iter().flatten().filter(move |rr| rr.data.kind() == kind)
+        self.owned(owner).filter(move |rr| rr.data.kind() == kind)
     }
 
     pub(super) fn has(&self, owner: &str, kind: Kind) -> bool {

@@ -64,7 +64,7 @@ pub fn judge(reader: &Reader<'_>) -> Option<Finding> {
 
 fn conclude<'a>(reader: &Reader<'a>, ask: &OwnershipAsk) -> Option<Conclusion<'a>> {
     let expected = name::canonical(&ask.name);
-    let words = read(reader, &expected, &mut Vec::new())?;
+    let words = read(reader, &expected, &[])?;
     let done = |reason, place: String, words| Some(Conclusion { reason, place, words, failure: None });
 
     let speaking = words.iter().filter(|w| !matches!(w.said, Said::Silent(_))).count();
@@ -106,7 +106,7 @@ fn unreadable<'a>(reader: &Reader<'a>, expected: &str, words: Vec<Word<'a>>) -> 
 }
 
 /// What the servers of `at`'s zone say, following aliases into other zones.
-fn read<'a>(reader: &Reader<'a>, at: &str, path: &mut Vec<String>) -> Option<Vec<Word<'a>>> {
+fn read<'a>(reader: &Reader<'a>, at: &str, path: &[String]) -> Option<Vec<Word<'a>>> {
     let views = reader.authority(at, Kind::Txt)?;
     let zone = views.zone.apex;
     let mut words = Vec::new();
@@ -114,18 +114,24 @@ fn read<'a>(reader: &Reader<'a>, at: &str, path: &mut Vec<String>) -> Option<Vec
     for (server, answer) in views.answers {
         let word = |path: Vec<String>, said| Word { server: server.clone(), zone: zone.clone(), path, said };
         let Some(answer) = answer.filter(|a| a.definite() && a.authoritative) else {
-            words.push(word(path.clone(), Said::Silent(answer)));
+            words.push(word(path.to_vec(), Said::Silent(answer)));
             continue;
         };
-        let aliases = answer.aliases(at);
+        let mut aliases = answer.aliases(at);
+        // A server speaks for its own zone; what lies outside is read at the servers there.
+        if let Some(outside) = aliases.iter().position(|n| !name::within(n, &zone)) {
+            aliases.truncate(outside + 1);
+        }
         let whole: Vec<String> = path.iter().chain(&aliases).cloned().collect();
         let last = aliases.last().map_or(at, String::as_str);
         let circles = whole.iter().enumerate().any(|(i, n)| whole[..i].contains(n));
         let values: Vec<String> = answer
             .at(last, Kind::Txt)
+            .filter(|_| name::within(last, &zone))
             .filter_map(|d| if let crate::model::look::Data::Txt(strings) = d { Some(joined(strings)) } else { None })
             .collect();
-        let ends_here = aliases.is_empty() || answer.soa().is_some_and(|(owner, ..)| name::within(last, owner));
+        let ends_here = aliases.is_empty()
+            || name::within(last, &zone) && answer.soa().is_some_and(|(owner, ..)| name::within(last, owner));
         if aliases.iter().any(|n| name::within_any(n, &reader.ask.platform.suffixes)) {
             words.push(word(whole, Said::IntoOurs));
         } else if circles || whole.len() > MAX_STEPS {
@@ -136,8 +142,7 @@ fn read<'a>(reader: &Reader<'a>, at: &str, path: &mut Vec<String>) -> Option<Vec
             words.push(word(whole, Said::Nothing(answer)));
         } else if !followed.contains(&last.to_owned()) {
             followed.push(last.to_owned());
-            let mut further = whole.clone();
-            words.extend(read(reader, last, &mut further)?);
+            words.extend(read(reader, last, &whole)?);
         }
     }
     Some(words)

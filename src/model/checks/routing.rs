@@ -191,6 +191,8 @@ fn by_alias(reader: &Reader<'_>, route: &Route<'_>, path: &Path, last: String) -
         End::Addresses(all) if !ours && all.iter().all(|a| reader.ask.platform.addresses.contains(a)) => {
             (Reason::AddressOk, last)
         }
+        // A proxy may well pass the traffic on to us; DNS cannot show it.
+        End::Addresses(all) if all.iter().all(|a| proxied(reader, a)) => (Reason::ProxiedByCdn, last),
         _ => (Reason::CnamePointsElsewhere, last),
     }
 }
@@ -216,8 +218,7 @@ fn by_address(reader: &Reader<'_>, route: &Route<'_>, addresses: &[IpAddr], apex
             None => (Reason::AddressOk, route.hostname.to_owned()),
         });
     };
-    let proxied = |a: &IpAddr| platform.cdn_prefixes.iter().any(|p| routing_walk::in_prefix(*a, p));
-    if addresses.iter().all(proxied) {
+    if addresses.iter().all(|a| proxied(reader, a)) {
         return Some((Reason::ProxiedByCdn, theirs));
     }
     let family = |v6: bool| {
@@ -233,6 +234,10 @@ fn by_address(reader: &Reader<'_>, route: &Route<'_>, addresses: &[IpAddr], apex
         () if own6 > 0 => (Reason::APointsElsewhere, theirs),
         () => (Reason::AddressPointsElsewhere, theirs),
     })
+}
+
+fn proxied(reader: &Reader<'_>, address: &IpAddr) -> bool {
+    reader.ask.platform.cdn_prefixes.iter().any(|p| routing_walk::in_prefix(*address, p))
 }
 
 /// Where an HTTPS record (RFC 9460) leads browsers past correct addresses, if it does.

@@ -12,13 +12,16 @@ pub fn missing(reader: &Reader<'_>, route: &Route<'_>, apex: bool) -> Option<(Re
     let hostname = route.hostname;
     let doubled = format!("{hostname}.{}", reader.ask.registered_domain);
     // All at once: none depends on another.
+    let beside = name::parent(&doubled).map(|parent| hints::wildcard_alias_beneath(reader, parent));
     let (moved, mail, text, wildcard) = (
         reader.any(&doubled, Kind::Cname),
         reader.any(hostname, Kind::Mx),
         reader.any(hostname, Kind::Txt),
         hints::wildcard_above(reader, hostname),
     );
-    if moved?.aliases(&doubled).first().is_some() {
+    // A wildcard answers for the doubled name as well; only a record of its own is a misplaced one.
+    let moved = moved?.aliases(&doubled).first().cloned();
+    if moved.is_some() && moved != beside.unwrap_or(Some(None))? {
         return Some((Reason::CnameZoneAppended, doubled));
     }
     let has_mail = mail?.at(hostname, Kind::Mx).next().is_some();
@@ -32,8 +35,9 @@ pub fn missing(reader: &Reader<'_>, route: &Route<'_>, apex: bool) -> Option<(Re
         return Some((Reason::WildcardShadowed, owner));
     }
     let reason = match (route.ask.was_live, apex) {
-        (true, _) => Reason::LiveHostnameGone,
-        (false, true) => Reason::AddressMissing,
+        // The top of a zone is still there without an address.
+        (_, true) => Reason::AddressMissing,
+        (true, false) => Reason::LiveHostnameGone,
         (false, false) => Reason::CnameMissing,
     };
     Some((reason, hostname.to_owned()))

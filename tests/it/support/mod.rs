@@ -1,6 +1,7 @@
 //! What the integration tests share.
 
 pub mod direct_ca;
+pub mod dns_ask;
 pub mod dns_world;
 pub mod manifest;
 pub mod rig;
