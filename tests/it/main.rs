@@ -5,9 +5,12 @@ mod architecture;
 mod crash;
 mod docs;
 mod pebble;
+mod queue;
+mod reach;
 mod sandbox_ca;
 mod services;
 
 mod dns_cases;
 mod dns_fields;
+mod store_conformance;
 mod support;

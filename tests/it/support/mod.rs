@@ -4,4 +4,6 @@ pub mod direct_ca;
 pub mod dns_world;
 pub mod manifest;
 pub mod rig;
+pub mod seed;
 pub mod services;
+pub mod stores;
