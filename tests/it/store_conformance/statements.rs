@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use sqlx::postgres::types::Oid;
+use sqlx::postgres::{PgPool, PgTypeInfo};
 use sqlx::{AssertSqlSafe, Executor as _, SqlSafeStr as _};
 
 use crate::support::stores::{Kind, TestStore};
@@ -87,6 +89,29 @@ fn the_reader_of_statements_reads_what_the_compiler_does() {
     assert_eq!(texts, ["SELECT 1", "SELECT \"a\"", "it\"s"]);
 }
 
+/// Parameters are given their types when they are bound; here PostgreSQL must find them out. Where it cannot (the branches of
+/// a CASE, which it takes for text) the branches are declared to be numbers, and a type that stays open is no slip.
+async fn refused_by_postgres(pool: &PgPool, text: &str) -> Option<sqlx::Error> {
+    let prepare = async |types: &[PgTypeInfo]| {
+        pool.acquire().await?.prepare_with(AssertSqlSafe(text.to_owned()).into_sql_str(), types).await
+    };
+    let code = |e: &sqlx::Error| e.as_database_error().and_then(|e| e.code()).map(|code| code.into_owned());
+    let refusal = prepare(&[]).await.err()?;
+    match code(&refusal).as_deref() {
+        Some("42P18") => None,
+        Some("42804") => prepare(&branches_as_numbers(text)).await.err(),
+        _ => Some(refusal),
+    }
+}
+
+fn branches_as_numbers(text: &str) -> Vec<PgTypeInfo> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let branch = |n: usize| words.windows(2).any(|w| matches!(w[0], "THEN" | "ELSE") && w[1] == format!("${n}"));
+    let (number, unknown) = (PgTypeInfo::with_oid(Oid(20)), PgTypeInfo::with_oid(Oid(0)));
+    let count = (1..).find(|n| !text.contains(&format!("${n}"))).unwrap_or(1) - 1;
+    (1..=count).map(|n| if branch(n) { number.clone() } else { unknown.clone() }).collect()
+}
+
 #[tokio::test]
 async fn every_statement_can_be_prepared_on_both_databases() {
     let found = all();
@@ -95,15 +120,12 @@ async fn every_statement_can_be_prepared_on_both_databases() {
     for kind in [Kind::SqliteMemory, Kind::Postgres] {
         let test = TestStore::migrated(kind).await;
         for Found { place, text } in &found {
-            let text = AssertSqlSafe(text.clone()).into_sql_str();
             let refusal = match (test.store.sqlite_pool(), test.store.postgres_pool()) {
-                (Some(pool), _) => pool.prepare(text).await.err(),
-                (_, Some(pool)) => pool.prepare(text).await.err(),
+                (Some(pool), _) => pool.prepare(AssertSqlSafe(text.clone()).into_sql_str()).await.err(),
+                (_, Some(pool)) => refused_by_postgres(pool, text).await,
                 (None, None) => None,
             };
-            // A parameter of no certain type is given one when it is bound.
-            let code = refusal.as_ref().and_then(|e| e.as_database_error()?.code().map(|c| c.into_owned()));
-            if let Some(e) = refusal.filter(|_| code.as_deref() != Some("42P18")) {
+            if let Some(e) = refusal {
                 wrong.push(format!("{place} on {kind:?}: {e}"));
             }
         }

@@ -194,7 +194,7 @@ async fn readers_see_what_is_committed_wait_for_nobody_and_cannot_write() {
 #[tokio::test]
 async fn a_transaction_given_up_anywhere_leaves_the_next_writer_free() {
     for_each_store(async |test| {
-        for n in 0..40_u64 {
+        for n in 0..200_u64 {
             let store = test.store.clone();
             let writing = tokio::spawn(async move {
                 let mut tx = store.begin().await.unwrap();
@@ -202,7 +202,7 @@ async fn a_transaction_given_up_anywhere_leaves_the_next_writer_free() {
                 tx.batch(vec![contact(&format!("d{n}"), None, "x"), contact(&format!("e{n}"), None, "x")]).await.unwrap();
                 tx.commit().await.unwrap();
             });
-            for _ in 0..n {
+            for _ in 0..n * 2 {
                 tokio::task::yield_now().await;
             }
             writing.abort();
@@ -212,6 +212,21 @@ async fn a_transaction_given_up_anywhere_leaves_the_next_writer_free() {
         tx.execute(contact("last", None, "x")).await.unwrap();
         tx.commit().await.unwrap();
         assert_eq!(contacts(&test.store).await % 3, 1, "a transaction was kept in part");
+    })
+    .await;
+}
+
+/// A connection is a database in memory: one that is closed because somebody gave up while taking it takes everything along.
+#[tokio::test]
+async fn a_turn_given_up_while_it_is_taken_loses_no_connection() {
+    for_each_store(async |test| {
+        test.store.execute(contact("a", None, "a@x")).await.unwrap();
+        for _ in 0..100 {
+            let mut turn = Box::pin(test.store.begin());
+            let _ = futures::poll!(&mut turn);
+            drop(turn);
+            assert_eq!(contacts(&test.store).await, 1);
+        }
     })
     .await;
 }
