@@ -54,6 +54,11 @@ struct Tls {
 
 /// A TLS server for one request with a self-signed certificate of serial 0x00a1b2.
 async fn tls(name: &str) -> Tls {
+    tls_answering(name, Some(b"HTTP/1.1 302 Found\r\nlocation: /login\r\ncontent-length: 0\r\n\r\n")).await
+}
+
+/// The same with another answer, or none at all.
+async fn tls_answering(name: &str, response: Option<&'static [u8]>) -> Tls {
     let mut params = rcgen::CertificateParams::new([name.to_owned()]).unwrap();
     params.serial_number = Some(rcgen::SerialNumber::from(vec![0xa1, 0x0b, 0x02]));
     let key = rcgen::KeyPair::generate().unwrap();
@@ -67,7 +72,10 @@ async fn tls(name: &str) -> Tls {
     let (listener, address) = listener().await;
     let served = tokio::spawn(async move {
         let stream = TlsAcceptor::from(Arc::new(config)).accept(listener.accept().await.unwrap().0).await.unwrap();
-        answer(stream, b"HTTP/1.1 302 Found\r\nlocation: /login\r\ncontent-length: 0\r\n\r\n").await
+        match response {
+            Some(response) => answer(stream, response).await,
+            None => std::future::pending().await,
+        }
     });
     Tls { port: address.port(), leaf, served }
 }
@@ -85,9 +93,22 @@ async fn a_request_tells_serial_status_and_that_nobody_trusts_the_chain() {
     let (_, parsed) = x509_parser::parse_x509_certificate(&server.leaf).unwrap();
     let expected: String = parsed.raw_serial().iter().map(|b| format!("{b:02x}")).collect();
     assert!(expected.ends_with("a10b02"));
-    assert_eq!((served.serial.as_str(), served.trusted, served.status), (expected.as_str(), false, 302));
+    assert_eq!((served.serial.as_str(), served.trusted, served.status), (expected.as_str(), false, Some(302)));
     let head = server.served.await.unwrap();
     assert!(head.starts_with("GET / HTTP/1.1\r\n") && head.contains("host: support.acme.test\r\n"), "{head}");
+}
+
+#[tokio::test]
+async fn an_origin_that_hangs_does_not_hide_the_certificate() {
+    let server = tls_answering("support.acme.test", None).await;
+    let timeout = Duration::from_millis(600);
+    let settings = ReachSettings { http_port: 1, https_port: server.port, loopback: true, timeout };
+    let reach = PublicName::new(&Env::real(), settings, RootCertStore::empty()).unwrap();
+    let answers = reach.served(&host(), &LOOPBACK).await;
+    let served = answers[0].outcome.as_ref().unwrap();
+    assert!(served.serial.ends_with("a10b02"));
+    assert_eq!(served.status, None);
+    server.served.abort();
 }
 
 #[tokio::test]
@@ -112,7 +133,8 @@ async fn a_token_is_fetched_by_name_from_the_address_itself() {
 
 #[tokio::test]
 async fn answers_that_are_no_token_say_what_they_are() {
-    let cases: [(&'static [u8], fn(&ReachError) -> bool); 5] = [
+    type Expected = fn(&ReachError) -> bool;
+    let cases: [(&'static [u8], Expected); 5] = [
         (b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n", |e| matches!(e, ReachError::Status(404))),
         (b"HTTP/1.1 301 Moved\r\nlocation: https://x/\r\ncontent-length: 0\r\n\r\n", |e| {
             matches!(e, ReachError::Status(301))

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use futures::future::join_all;
 use nameplate::model::id::DomainId;
@@ -191,7 +190,8 @@ async fn readers_see_what_is_committed_wait_for_nobody_and_cannot_write() {
     .await;
 }
 
-#[tokio::test]
+/// Also in memory, where a connection is the database: one closed because its taker gave up takes everything along.
+#[tokio::test(flavor = "multi_thread")]
 async fn a_transaction_given_up_anywhere_leaves_the_next_writer_free() {
     for_each_store(async |test| {
         for n in 0..200_u64 {
@@ -212,28 +212,6 @@ async fn a_transaction_given_up_anywhere_leaves_the_next_writer_free() {
         tx.execute(contact("last", None, "x")).await.unwrap();
         tx.commit().await.unwrap();
         assert_eq!(contacts(&test.store).await % 3, 1, "a transaction was kept in part");
-    })
-    .await;
-}
-
-/// A connection is a database in memory: one that is closed because somebody gave up while taking it takes everything along.
-#[tokio::test]
-async fn a_turn_given_up_while_it_is_taken_loses_no_connection() {
-    for_each_store(async |test| {
-        test.store.execute(contact("a", None, "a@x")).await.unwrap();
-        for polls in 1..20 {
-            if let Some(pool) = test.store.sqlite_pool() {
-                until("the connection is back in its pool", async || pool.num_idle() == 1).await;
-            }
-            let mut turn = Box::pin(test.store.begin());
-            for _ in 0..polls {
-                if futures::poll!(&mut turn).is_ready() {
-                    break;
-                }
-            }
-            drop(turn);
-            assert_eq!(contacts(&test.store).await, 1);
-        }
     })
     .await;
 }
@@ -261,17 +239,22 @@ async fn a_store_whose_connections_were_cut_goes_on() {
 #[tokio::test]
 async fn a_writer_that_waits_too_long_is_told_to_try_again() {
     for_each_store(async |test| {
-        if test.kind != Kind::Postgres {
-            return assert!(test.store.optimize(true).await.is_ok());
-        }
+        let Some(other) = test.reopened().await else { return assert!(test.store.optimize(true).await.is_ok()) };
         test.store.execute(seed::tenant(&tenant_id(0), "acme")).await.unwrap();
         let raise = || sql("UPDATE tenants SET version = 2");
         let mut first = test.store.begin().await.unwrap();
         first.execute(raise()).await.unwrap();
-        let mut second = test.store.begin().await.unwrap();
-        second.execute(sql("SET LOCAL lock_timeout = '50ms'")).await.unwrap();
-        let waited = tokio::time::timeout(Duration::from_secs(10), second.execute(raise())).await.unwrap();
+        let waited = if test.kind == Kind::Postgres {
+            let mut second = other.begin().await.unwrap();
+            second.execute(sql("SET LOCAL lock_timeout = '50ms'")).await.unwrap();
+            second.execute(raise()).await
+        } else {
+            other.execute(sql("PRAGMA busy_timeout = 50")).await.unwrap();
+            other.begin().await.map(|_| 0)
+        };
         assert!(matches!(waited, Err(StoreError::Busy)), "{waited:?}");
+        drop(first);
+        other.close().await;
     })
     .await;
 }
