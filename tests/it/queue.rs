@@ -318,6 +318,29 @@ async fn a_step_that_does_not_end_is_dropped_after_the_grace() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_is_dropped_takes_its_steps_along_and_another_does_them() {
+    for_each_store(async |test| {
+        let ids = seed::domains(&test.store, 4, Moment::default()).await;
+        let gate = Arc::new(tokio::sync::Semaphore::new(0));
+        let step = Doing::new(&test.store, &[], Some(Arc::clone(&gate)));
+        let dropped = Running::new(&test.store, Arc::clone(&step), Duration::from_secs(10));
+        wake(&test.store, &dropped.queue, &ids).await;
+        until("four steps run", async || step.started() == 4).await;
+        dropped.task.abort();
+        // The steps of the dropped worker stand in the line for the gate before any other; dropped, they leave it.
+        assert!(dropped.task.await.unwrap_err().is_cancelled());
+        until("the steps are gone", async || Arc::strong_count(&step) == 1).await;
+        gate.add_permits(4);
+        let running = Running::new(&test.store, Arc::clone(&step), Duration::from_secs(10));
+        assert_eq!(sweep(&test.store, Duration::ZERO).once().await.unwrap().rearmed, 4);
+        until("all are done", async || step.finished() == 4).await;
+        running.end().await;
+        assert!(ids.iter().all(|id| step.starts(id) == 2));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_worker_comes_back_after_its_connections_were_cut() {
     for_each_store(async |test| {
         let ids = seed::domains(&test.store, 8, Moment::default()).await;

@@ -90,8 +90,10 @@ impl Duty {
 /// that is under way unpolled, with its place in the line for the connection, until all its handlers ended; a handler
 /// waiting for that connection never would.
 pub(super) async fn work(queue: &Queue, duty: Arc<Duty>) {
+    // Whoever drops this drops the worker, and the steps that it has spawned.
+    let _cut = duty.cut.clone().drop_guard();
     let end = CancellationToken::new();
-    let mut keeper = tokio::spawn(keep_running(queue.clone(), Arc::clone(&duty), end.clone()));
+    let mut keeper = AbortOnDropHandle::new(tokio::spawn(keep_running(queue.clone(), Arc::clone(&duty), end.clone())));
     duty.stop.cancelled().await;
     duty.drain(queue).await;
     end.cancel();
@@ -99,7 +101,6 @@ pub(super) async fn work(queue: &Queue, duty: Arc<Duty>) {
         _ = &mut keeper => {}
         () = queue.env.sleep(LAST_WORDS) => {
             tracing::warn!("the queue's worker did not end in time; it is dropped");
-            keeper.abort();
         }
     }
 }
