@@ -136,7 +136,8 @@ async fn public_name(app: &App, s: &Situation) -> Result<PublicProbe, AppError> 
     for answer in answers {
         seen.push(match answer.outcome {
             Ok(served) if served.serial == serial => {
-                format!("{}: our certificate, status {}", answer.address, served.status)
+                let status = served.status.map_or("no answer in HTTP".to_owned(), |status| format!("status {status}"));
+                format!("{}: our certificate, {status}", answer.address)
             }
             Ok(served) => {
                 ok = false;

@@ -66,10 +66,12 @@ impl Schedule {
         })
     }
 
-    /// Adds the workers that answer alarms by `step`, and the sweep behind them.
+    /// Adds the workers that answer alarms by `step`, and the sweep behind them. The grace grows to what the workers need
+    /// to drain.
     #[must_use]
-    pub fn with_workers(self, queue: Queue, step: Arc<dyn Step>, sweep: Sweep) -> Self {
+    pub fn with_workers(mut self, queue: Queue, step: Arc<dyn Step>, sweep: Sweep) -> Self {
         let sweep = Arc::new(sweep);
+        self.grace = self.grace.max(queue.drain_time() + PAUSE);
         self.with("workers", move |stop| {
             let (queue, step) = (queue.clone(), Arc::clone(&step));
             async move { queue.work(step, stop).await }

@@ -31,8 +31,9 @@ pub struct Served {
     pub serial: String,
     /// Whether the chain leads to a root that visitors are taken to trust, for this name and now.
     pub trusted: bool,
-    /// The HTTP status.
-    pub status: u16,
+    /// The HTTP status; none when the certificate came but no HTTP answer did: an origin that hangs does not hide which
+    /// certificate is served.
+    pub status: Option<u16>,
 }
 
 /// What came of asking one address.
@@ -111,7 +112,11 @@ impl Reach for PublicName {
         let asked = addresses.iter().map(|address| {
             self.bounded(*address, self.settings.https_port, async |to| {
                 let (stream, leaf) = self.dialer.dial(host, to).await?;
-                let (status, _) = request::get(stream, host, "/", 0).await?;
+                let status = tokio::select! {
+                    biased;
+                    answer = request::get(stream, host, "/", 0) => answer.ok().map(|(status, _)| status),
+                    () = self.env.sleep(self.settings.timeout / 2) => None,
+                };
                 Ok(Served { serial: leaf.serial, trusted: leaf.trusted, status })
             })
         });

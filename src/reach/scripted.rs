@@ -77,7 +77,7 @@ mod tests {
     async fn it_answers_by_its_script_and_remembers_what_was_asked() {
         let (host, reach) = (Hostname::trusted("support.acme.test"), Scripted::default());
         let (one, two): (IpAddr, IpAddr) = ("127.0.0.1".parse().unwrap(), "127.0.0.2".parse().unwrap());
-        let served = Served { serial: "0a".into(), trusted: true, status: 200 };
+        let served = Served { serial: "0a".into(), trusted: true, status: Some(200) };
         reach.serve(&host, served.clone());
         reach.answer(&host, "t", "t.key");
         reach.silence(&[two]);

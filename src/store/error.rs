@@ -55,7 +55,9 @@ impl From<sqlx::Error> for StoreError {
         }
         if let sqlx::Error::Database(d) = &e {
             if d.is_unique_violation() {
-                let constraint = d.constraint().map_or_else(|| d.message().to_owned(), str::to_owned);
+                // PostgreSQL names the index, SQLite the columns.
+                let columns = || d.message().trim_start_matches("UNIQUE constraint failed: ");
+                let constraint = d.constraint().unwrap_or_else(columns).to_owned();
                 return StoreError::Conflict { constraint };
             }
             // SQLITE_BUSY and its extended codes; PostgreSQL: serialization failure, deadlock, lock not available.

@@ -18,13 +18,18 @@ pub enum Row {
 }
 
 macro_rules! get {
-    ($row:expr, $ty:ty, $column:expr, $expected:literal) => {{
-        let got: Result<$ty, sqlx::Error> = match $row {
+    ($row:expr, Option<$ty:ty>, $column:expr, $expected:literal) => {{
+        let got: Result<Option<$ty>, sqlx::Error> = match $row {
             Row::Sqlite(r) => sqlx::Row::try_get(r, $column),
             Row::Postgres(r) => sqlx::Row::try_get(r, $column),
         };
         got.map_err(|e| StoreError::Inconsistent { column: $column.to_owned(), seen: e.to_string(), expected: $expected })
     }};
+}
+
+/// A value that must be there. The driver for SQLite would read a null as 0, or as an empty text, without a word.
+fn present<T>(got: Option<T>, column: &str, expected: &'static str) -> StoreResult<T> {
+    got.ok_or_else(|| StoreError::Inconsistent { column: column.to_owned(), seen: "null".to_owned(), expected })
 }
 
 fn parsed<T: FromStr>(column: &str, seen: String, expected: &'static str) -> StoreResult<T> {
@@ -38,7 +43,7 @@ fn shorten(seen: String) -> String {
 impl Row {
     /// A text.
     pub fn text(&self, column: &str) -> StoreResult<String> {
-        get!(self, String, column, "a text")
+        present(self.opt_text(column)?, column, "a text")
     }
 
     /// A text or nothing.
@@ -48,7 +53,7 @@ impl Row {
 
     /// A whole number.
     pub fn int(&self, column: &str) -> StoreResult<i64> {
-        get!(self, i64, column, "a whole number")
+        present(self.opt_int(column)?, column, "a whole number")
     }
 
     /// A whole number or nothing.
@@ -58,7 +63,7 @@ impl Row {
 
     /// Bytes.
     pub fn blob(&self, column: &str) -> StoreResult<Vec<u8>> {
-        get!(self, Vec<u8>, column, "bytes")
+        present(self.opt_blob(column)?, column, "bytes")
     }
 
     /// Bytes or nothing.

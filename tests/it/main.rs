@@ -12,6 +12,12 @@ mod dns_server;
 mod dns_views;
 mod docs;
 mod pebble;
+mod queue;
+mod reach;
 mod sandbox_ca;
 mod services;
+
+mod dns_cases;
+mod dns_fields;
+mod store_conformance;
 mod support;

@@ -75,6 +75,11 @@ impl Queue {
         table::migrate(store).await
     }
 
+    /// The longest time that [`Queue::work`] takes to return once it is told to stop.
+    pub fn drain_time(&self) -> Duration {
+        self.settings.grace + worker::LAST_WORDS
+    }
+
     /// Answers alarms by `step` until `stop`; then starts no more, lets running steps finish within the settings' grace,
     /// drops those that did not, and returns.
     pub async fn work(&self, step: Arc<dyn Step>, stop: CancellationToken) {

@@ -77,30 +77,42 @@ pub(super) async fn waiting(store: &Store) -> StoreResult<u64> {
     Ok(u64::try_from(count).unwrap_or(0))
 }
 
-/// Deletes alarms that rang, alarms that a fault of the queue hides from every worker (pending, yet held by one), and
-/// workers long gone.
-pub(super) async fn tidy(store: &Store, now: Moment) -> StoreResult<u64> {
-    const SQLITE: [&str; 3] = [
-        "DELETE FROM Jobs WHERE (status = 'Done' AND done_at < $1) OR (status IN ('Killed', 'Failed') AND done_at < $2)",
-        "DELETE FROM Jobs WHERE status = 'Pending' AND lock_by IS NOT NULL AND COALESCE(lock_at, 0) < $1 AND $2 > 0",
-        "DELETE FROM Workers WHERE last_seen < $1 AND $2 > 0 AND id NOT IN (SELECT lock_by FROM Jobs WHERE lock_by IS NOT NULL)",
-    ];
-    const POSTGRES: [&str; 3] = [
-        "DELETE FROM apalis.jobs WHERE (status = 'Done' AND done_at < to_timestamp($1))
-           OR (status IN ('Killed', 'Failed') AND done_at < to_timestamp($2))",
+/// What is deleted, on SQLite and on PostgreSQL, and the age from which on.
+const LEFTOVERS: [(&str, &str, Duration); 4] = [
+    (
+        "DELETE FROM Jobs WHERE status = 'Done' AND done_at < $1",
+        "DELETE FROM apalis.jobs WHERE status = 'Done' AND done_at < to_timestamp($1::bigint)",
+        RUNG_KEPT,
+    ),
+    (
+        "DELETE FROM Jobs WHERE status IN ('Killed', 'Failed') AND done_at < $1",
+        "DELETE FROM apalis.jobs WHERE status IN ('Killed', 'Failed') AND done_at < to_timestamp($1::bigint)",
+        ODD_KEPT,
+    ),
+    // Pending, yet held by a worker: a fault of the queue that hides an alarm from every worker.
+    (
+        "DELETE FROM Jobs WHERE status = 'Pending' AND lock_by IS NOT NULL AND COALESCE(lock_at, 0) < $1",
         "DELETE FROM apalis.jobs WHERE status = 'Pending' AND lock_by IS NOT NULL
-           AND COALESCE(lock_at, to_timestamp(0)) < to_timestamp($1) AND $2 > 0",
-        "DELETE FROM apalis.workers WHERE last_seen < to_timestamp($1) AND $2 > 0
+           AND COALESCE(lock_at, to_timestamp(0)) < to_timestamp($1::bigint)",
+        RUNG_KEPT,
+    ),
+    (
+        "DELETE FROM Workers WHERE last_seen < $1 AND id NOT IN (SELECT lock_by FROM Jobs WHERE lock_by IS NOT NULL)",
+        "DELETE FROM apalis.workers WHERE last_seen < to_timestamp($1::bigint)
            AND id NOT IN (SELECT lock_by FROM apalis.jobs WHERE lock_by IS NOT NULL)",
-    ];
-    let ages = [(RUNG_KEPT, ODD_KEPT), (RUNG_KEPT, ODD_KEPT), (WORKERS_KEPT, WORKERS_KEPT)];
+        WORKERS_KEPT,
+    ),
+];
+
+/// Deletes what nobody needs any more; how many rows.
+pub(super) async fn tidy(store: &Store, now: Moment) -> StoreResult<u64> {
     let mut deleted = 0;
-    for (i, (first, second)) in ages.into_iter().enumerate() {
-        let (first, second) = ((now - first).secs(), (now - second).secs());
+    for (on_sqlite, on_postgres, kept) in LEFTOVERS {
+        let before = (now - kept).secs();
         deleted += if let Some(pool) = store.sqlite_pool() {
-            sqlx::query(SQLITE[i]).bind(first).bind(second).execute(pool).await?.rows_affected()
+            sqlx::query(on_sqlite).bind(before).execute(pool).await?.rows_affected()
         } else if let Some(pool) = store.postgres_pool() {
-            sqlx::query(POSTGRES[i]).bind(first as f64).bind(second as f64).execute(pool).await?.rows_affected()
+            sqlx::query(on_postgres).bind(before).execute(pool).await?.rows_affected()
         } else {
             0
         };

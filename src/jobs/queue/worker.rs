@@ -12,7 +12,7 @@ use apalis_sqlite::SqliteStorage;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use super::bell::Listen;
 use super::table::QUEUE;
@@ -26,6 +26,9 @@ const MISSED_HEARTBEATS: usize = 6;
 /// The pause before a worker starts again, doubled by each fall that follows soon on the last.
 const PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
+/// How long an idle worker may take to tell the database what it did last.
+pub(super) const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// A worker that ran this long had recovered.
 const RECOVERED: Duration = Duration::from_secs(60);
@@ -87,16 +90,17 @@ impl Duty {
 /// that is under way unpolled, with its place in the line for the connection, until all its handlers ended; a handler
 /// waiting for that connection never would.
 pub(super) async fn work(queue: &Queue, duty: Arc<Duty>) {
+    // Whoever drops this drops the worker, and the steps that it has spawned.
+    let _cut = duty.cut.clone().drop_guard();
     let end = CancellationToken::new();
-    let mut keeper = tokio::spawn(keep_running(queue.clone(), Arc::clone(&duty), end.clone()));
+    let mut keeper = AbortOnDropHandle::new(tokio::spawn(keep_running(queue.clone(), Arc::clone(&duty), end.clone())));
     duty.stop.cancelled().await;
     duty.drain(queue).await;
     end.cancel();
     tokio::select! {
         _ = &mut keeper => {}
-        () = queue.env.sleep(queue.settings.grace) => {
+        () = queue.env.sleep(LAST_WORDS) => {
             tracing::warn!("the queue's worker did not end in time; it is dropped");
-            keeper.abort();
         }
     }
 }
@@ -106,9 +110,7 @@ async fn keep_running(queue: Queue, duty: Arc<Duty>, end: CancellationToken) {
     while !end.is_cancelled() {
         let began = queue.env.now();
         // A task of its own: a panic in the queue's machinery ends this run, not the process's work.
-        let run = tokio::spawn(run_once(&queue, Arc::clone(&duty), end.clone()));
-        let aborting = run.abort_handle();
-        let _abort_with_us = scopeguard(move || aborting.abort());
+        let run = AbortOnDropHandle::new(tokio::spawn(run_once(&queue, Arc::clone(&duty), end.clone())));
         match run.await {
             Ok(Ok(())) if end.is_cancelled() => return,
             Ok(Ok(())) => tracing::warn!("the queue's worker ended by itself; it starts again"),
@@ -124,19 +126,6 @@ async fn keep_running(queue: Queue, duty: Arc<Duty>, end: CancellationToken) {
         }
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
-}
-
-/// Runs `act` when dropped.
-fn scopeguard(act: impl FnOnce()) -> impl Drop {
-    struct Guard<F: FnOnce()>(Option<F>);
-    impl<F: FnOnce()> Drop for Guard<F> {
-        fn drop(&mut self) {
-            if let Some(act) = self.0.take() {
-                act();
-            }
-        }
-    }
-    Guard(Some(act))
 }
 
 /// One life of the worker, under a name that no other has or had: a name that lived lately is refused.

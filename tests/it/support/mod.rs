@@ -5,4 +5,6 @@ pub mod dns_ask;
 pub mod dns_world;
 pub mod manifest;
 pub mod rig;
+pub mod seed;
 pub mod services;
+pub mod stores;

@@ -86,7 +86,7 @@ impl Reach for EdgeSide {
         let answer = |a: &IpAddr| Answer {
             address: *a,
             outcome: match &serial {
-                Some(serial) => Ok(Served { serial: serial.clone(), trusted: true, status: 200 }),
+                Some(serial) => Ok(Served { serial: serial.clone(), trusted: true, status: Some(200) }),
                 None => Err(ReachError::TimedOut(Duration::from_secs(10))),
             },
         };

@@ -1,0 +1,6 @@
+//! One story for both databases: the same tables, the same answers, the same refusals.
+
+mod constraints;
+mod schema;
+mod statements;
+mod transactions;

@@ -1,0 +1,112 @@
+//! Migrations and what they leave.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use nameplate::jobs::queue::Queue;
+use nameplate::store::{Store, sql};
+
+use crate::support::stores::{Kind, TestStore, for_each_blank_store};
+
+#[tokio::test]
+async fn migrating_twice_changes_nothing() {
+    for_each_blank_store(async |test| {
+        for _ in 0..2 {
+            test.store.migrate().await.unwrap();
+            Queue::migrate(&test.store).await.unwrap();
+        }
+        assert!(test.store.query(sql("SELECT id FROM domains")).await.unwrap().is_empty());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_schema_newer_than_the_program_is_refused() {
+    for_each_blank_store(async |test| {
+        test.store.migrate().await.unwrap();
+        let (description, checksum) = ("of the next release", vec![0_u8; 48]);
+        test.store
+            .execute(
+                sql("INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) \
+                     VALUES (99990101000001, $1, TRUE, $2, 0)")
+                .bind(description)
+                .bind(checksum),
+            )
+            .await
+            .unwrap();
+        let refusal = test.store.migrate().await.unwrap_err();
+        let why = std::error::Error::source(&refusal).unwrap().to_string();
+        assert!(why.contains("99990101000001") && why.contains("older than the schema"), "{why}");
+    })
+    .await;
+}
+
+#[test]
+fn migrations_have_the_same_names_for_both_databases() {
+    let names = |database: &str| -> BTreeSet<String> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations").join(database);
+        let entries = std::fs::read_dir(folder).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    };
+    assert!(!names("sqlite").is_empty());
+    assert_eq!(names("sqlite"), names("postgres"));
+}
+
+/// Table → column → (type, may be null).
+type Tables = BTreeMap<String, BTreeMap<String, (String, bool)>>;
+
+async fn tables(kind: Kind, store: &Store) -> Tables {
+    let columns = if kind == Kind::Postgres {
+        sql("SELECT table_name::text AS tab, column_name::text AS col, data_type::text AS typ, \
+               CASE WHEN is_nullable = 'YES' THEN 1 ELSE 0 END::bigint AS nullable \
+             FROM information_schema.columns WHERE table_schema = 'public'")
+    } else {
+        sql("SELECT m.name AS tab, c.name AS col, c.type AS typ, \
+               CASE WHEN c.\"notnull\" = 0 AND c.pk = 0 THEN 1 ELSE 0 END AS nullable \
+             FROM sqlite_master m JOIN pragma_table_info(m.name) c \
+             WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite_%'")
+    };
+    let mut tables = Tables::new();
+    for row in store.query(columns).await.unwrap() {
+        let kind = match row.text("typ").unwrap().as_str() {
+            "INTEGER" | "bigint" => "number",
+            "TEXT" | "text" => "text",
+            "BLOB" | "bytea" => "bytes",
+            other => panic!("{} is {other}, which is none of the three types", row.text("col").unwrap()),
+        };
+        let column = (kind.to_owned(), row.int("nullable").unwrap() == 1);
+        tables.entry(row.text("tab").unwrap()).or_default().insert(row.text("col").unwrap(), column);
+    }
+    tables
+}
+
+async fn indexes(kind: Kind, store: &Store) -> BTreeSet<(String, String, bool)> {
+    let listing = if kind == Kind::Postgres {
+        sql("SELECT c.relname::text AS name, t.relname::text AS tab, i.indisunique::int::bigint AS uniq \
+             FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_class t ON t.oid = i.indrelid \
+               JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = 'public' \
+             WHERE NOT EXISTS (SELECT 1 FROM pg_constraint k WHERE k.conindid = i.indexrelid)")
+    } else {
+        sql("SELECT l.name AS name, m.name AS tab, l.\"unique\" AS uniq \
+             FROM sqlite_master m JOIN pragma_index_list(m.name) l WHERE m.type = 'table' AND l.origin = 'c'")
+    };
+    let rows = store.query(listing).await.unwrap();
+    let read = rows.iter().map(|r| (r.text("name").unwrap(), r.text("tab").unwrap(), r.int("uniq").unwrap() == 1));
+    read.collect()
+}
+
+#[tokio::test]
+async fn both_databases_have_the_same_tables_columns_and_indexes() {
+    let mut seen = Vec::new();
+    for kind in [Kind::SqliteMemory, Kind::Postgres] {
+        let test = TestStore::blank(kind).await;
+        test.store.migrate().await.unwrap();
+        test.store.execute(sql("DROP TABLE _sqlx_migrations")).await.unwrap();
+        seen.push((tables(kind, &test.store).await, indexes(kind, &test.store).await));
+        test.remove().await;
+    }
+    let (postgres, sqlite) = (seen.pop().unwrap(), seen.pop().unwrap());
+    assert!(sqlite.0.contains_key("domains") && sqlite.1.iter().any(|(name, ..)| name == "domains_one_open_claim"));
+    assert_eq!(sqlite.0, postgres.0);
+    assert_eq!(sqlite.1, postgres.1);
+}
