@@ -17,7 +17,5 @@ mod reach;
 mod sandbox_ca;
 mod services;
 
-mod dns_cases;
-mod dns_fields;
 mod store_conformance;
 mod support;
