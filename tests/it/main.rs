@@ -3,6 +3,8 @@
 mod acme_pebble;
 mod architecture;
 mod docs;
+mod edge;
+mod feed;
 mod pebble;
 mod sandbox_ca;
 mod services;
