@@ -10,6 +10,8 @@ pub mod conclude;
 pub mod dispatch;
 pub mod domain;
 pub mod evidence;
+pub mod feed;
+pub mod feed_apply;
 pub mod hostname;
 pub mod id;
 pub mod ledger;

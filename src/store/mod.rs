@@ -14,7 +14,9 @@
 pub mod attempts;
 pub mod claims;
 pub mod dispatching;
+pub mod edges;
 mod error;
+pub mod feed;
 pub mod issuers;
 mod open;
 pub mod outbox;

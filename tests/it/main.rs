@@ -11,6 +11,8 @@ mod dns_reasons;
 mod dns_server;
 mod dns_views;
 mod docs;
+mod edge;
+mod feed;
 mod pebble;
 mod queue;
 mod reach;

@@ -3,8 +3,10 @@
 pub mod direct_ca;
 pub mod dns_ask;
 pub mod dns_world;
+pub mod feed_world;
 pub mod manifest;
 pub mod rig;
 pub mod seed;
 pub mod services;
 pub mod stores;
+pub mod visitor;

@@ -1,0 +1,191 @@
+//! Which headers cross the edge. Pure.
+//!
+//! Nothing from outside may speak for the edge: whatever an origin could read as `X-Tenant-*`, `X-Forwarded-*` or `Forwarded`
+//! is taken off, also spelled with underscores, which some origins cannot tell from dashes. Headers of one hop end here.
+
+use std::net::IpAddr;
+
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+
+use crate::model::feed::HostEntry;
+
+/// Headers of one hop (RFC 9110 section 7.6.1), and those the edge answers itself.
+const ONE_HOP: [&str; 10] = [
+    "connection",
+    "keep-alive",
+    "proxy-connection",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "expect",
+];
+
+fn speaks_for_the_edge(name: &HeaderName) -> bool {
+    let name = name.as_str().replace('_', "-");
+    name == "forwarded" || name.starts_with("x-tenant-") || name.starts_with("x-forwarded-")
+}
+
+/// Takes off the headers of one hop, also those that Connection names.
+pub fn drop_hop_headers(headers: &mut HeaderMap) {
+    let named: Vec<HeaderName> = headers
+        .get_all(header::CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|name| name.trim().parse().ok())
+        // Their meaning is not one hop's to take away.
+        .filter(|name| name != header::HOST && name != header::CONTENT_LENGTH)
+        .collect();
+    for name in named {
+        headers.remove(name);
+    }
+    for name in ONE_HOP {
+        headers.remove(name);
+    }
+}
+
+/// Makes a visitor's headers fit for the origin: hop headers and borrowed names off, the edge's own word on.
+pub fn for_the_origin(headers: &mut HeaderMap, host: &str, entry: &HostEntry, visitor: IpAddr) {
+    drop_hop_headers(headers);
+    let borrowed: Vec<HeaderName> = headers.keys().filter(|name| speaks_for_the_edge(name)).cloned().collect();
+    for name in borrowed {
+        headers.remove(name);
+    }
+    let node = match visitor.to_canonical() {
+        IpAddr::V4(v4) => v4.to_string(),
+        IpAddr::V6(v6) => format!("\"[{v6}]\""),
+    };
+    let own = [
+        (header::HOST, host.to_owned()),
+        (HeaderName::from_static("x-tenant-id"), entry.tenant_id.to_string()),
+        (HeaderName::from_static("x-tenant-slug"), entry.slug.clone()),
+        (HeaderName::from_static("x-forwarded-for"), visitor.to_canonical().to_string()),
+        (HeaderName::from_static("x-forwarded-proto"), "https".to_owned()),
+        (HeaderName::from_static("x-forwarded-host"), host.to_owned()),
+        (header::FORWARDED, format!("for={node};host={host};proto=https")),
+    ];
+    for (name, value) in own {
+        // Ids, slugs, checked hosts and addresses are always good header values.
+        if let Ok(value) = HeaderValue::from_str(&value) {
+            headers.insert(name, value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::model::feed::HostAction;
+    use crate::model::hostname::Hostname;
+    use crate::model::id::TenantId;
+    use crate::model::moment::Moment;
+
+    fn entry() -> HostEntry {
+        HostEntry {
+            hostname: Hostname::trusted("a.example.com"),
+            tenant_id: TenantId::mint(Moment::from_secs(1), [1; 10]),
+            slug: "acme".to_owned(),
+            term: 1,
+            action: HostAction::Serve,
+            certificate_id: None,
+            version: 1,
+        }
+    }
+
+    fn crossed(given: &[(&str, &str)]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in given {
+            headers.append(name.parse::<HeaderName>().unwrap(), value.parse().unwrap());
+        }
+        for_the_origin(&mut headers, "a.example.com", &entry(), "192.0.2.7".parse().unwrap());
+        headers
+    }
+
+    #[test]
+    fn what_speaks_for_the_edge_is_taken_off_in_every_spelling() {
+        let forged = "forged";
+        for name in [
+            "X-Tenant-Id",
+            "x-tenant-slug",
+            "X-TENANT-ROLE",
+            "x_tenant_id",
+            "X-Tenant_Id",
+            "X-Forwarded-For",
+            "x-forwarded-user",
+            "X_Forwarded_Host",
+            "Forwarded",
+            "FORWARDED",
+            "x-forwarded-proto",
+            "X-Forwarded-Client-Cert",
+        ] {
+            let headers = crossed(&[(name, forged), (name, forged)]);
+            assert!(headers.values().all(|v| v != forged), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_the_visitors_own_stays() {
+        for name in ["x-tenants", "x-forward", "forwarded-by-me", "cookie", "authorization", "x-request-id", "origin"] {
+            assert_eq!(crossed(&[(name, "kept"), (name, "too")]).get_all(name).iter().count(), 2, "{name}");
+        }
+    }
+
+    #[test]
+    fn headers_of_one_hop_end_here_also_those_that_connection_names() {
+        let headers = crossed(&[
+            ("connection", "close, X-Once, host"),
+            ("connection", "content-length"),
+            ("x-once", "1"),
+            ("te", "trailers"),
+            ("upgrade", "websocket"),
+            ("transfer-encoding", "chunked"),
+            ("proxy-authorization", "x"),
+            ("keep-alive", "1"),
+            ("content-length", "3"),
+            ("expect", "100-continue"),
+        ]);
+        let mut left: Vec<&str> = headers.keys().map(HeaderName::as_str).collect();
+        left.sort_unstable();
+        assert_eq!(
+            left,
+            [
+                "content-length",
+                "forwarded",
+                "host",
+                "x-forwarded-for",
+                "x-forwarded-host",
+                "x-forwarded-proto",
+                "x-tenant-id",
+                "x-tenant-slug"
+            ]
+        );
+    }
+
+    #[test]
+    fn the_edge_says_who_and_whence() {
+        let headers = crossed(&[("host", "A.EXAMPLE.com:8443")]);
+        assert_eq!(headers["x-tenant-id"], entry().tenant_id.as_str());
+        assert_eq!(
+            (&headers["x-tenant-slug"], &headers["host"]),
+            (&"acme".parse().unwrap(), &"a.example.com".parse().unwrap())
+        );
+        assert_eq!(headers["forwarded"], "for=192.0.2.7;host=a.example.com;proto=https");
+        let mut headers = HeaderMap::new();
+        for_the_origin(&mut headers, "a.example.com", &entry(), "2001:db8::1".parse().unwrap());
+        assert_eq!(headers["forwarded"], "for=\"[2001:db8::1]\";host=a.example.com;proto=https");
+        for_the_origin(&mut headers, "a.example.com", &entry(), "::ffff:192.0.2.7".parse().unwrap());
+        assert_eq!(headers["x-forwarded-for"], "192.0.2.7");
+    }
+
+    proptest! {
+        #[test]
+        fn no_spelling_gets_through(name in "[xX][-_](tenant|TENANT|Forwarded|forwarded)[-_][a-zA-Z_-]{0,12}") {
+            prop_assert!(crossed(&[(&name, "forged")]).values().all(|v| v != "forged"));
+        }
+    }
+}

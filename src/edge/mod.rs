@@ -1,0 +1,164 @@
+//! The edge: where visitors arrive. It answers CAs, ends TLS, knows whose a hostname is, and hands requests to the origin.
+//!
+//! **Owns** the two listeners and everything between them and the upstream: challenge answers and redirects on the plain port
+//! ([`plain`]), the choice of certificate ([`certificates`]), Host checking ([`host`]), header hygiene ([`headers`]),
+//! proxying ([`proxy`]), the probe of its own listener ([`probe`]), drain. **May import** the reader's side of `feed`,
+//! `vault::distribution` through it, `env` and `model`: an edge runs without a database and outlives a dead control plane.
+//!
+//! **Always holds**: a certificate is shown for its own server name only, to nobody without one; a CA is answered before
+//! anything else is decided; what says whose a request is comes from the feed, never from the request; without a book the edge
+//! refuses, since an empty one would say 404 for everyone; upstreams come from the operator's settings only.
+//!
+//! **To fake it**: start one on loopback listeners; it is a library on the caller's runtime. **To get it wrong**: look a
+//! hostname up before it passed [`host`]; forward a header because it looks harmless; answer from an upstream's 421.
+
+pub mod certificates;
+pub mod headers;
+pub mod host;
+
+mod answer;
+mod ask;
+mod listen;
+mod plain;
+mod probe;
+mod proxy;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rustls::ServerConfig;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::env::Env;
+use crate::feed::follow::{FollowError, Follower};
+use crate::feed::replica::{Replica, ReplicaStatus};
+use crate::model::secret::Secret;
+use certificates::CertificateBook;
+use proxy::{NotAnUpstream, Upstream};
+
+/// How an edge is set up.
+#[derive(Clone, Debug)]
+pub struct EdgeSettings {
+    /// Its key, its credential and its last good copy; nobody else may read it.
+    pub state_dir: PathBuf,
+    /// The name it enrols under.
+    pub name: String,
+    /// The origin, `http://host:port`.
+    pub upstream: String,
+    /// The port visitors use for https, for redirects; 443 is left out of them.
+    pub https_port: u16,
+    /// What lets it in, the first time.
+    pub join_token: Option<Secret>,
+}
+
+/// The listeners of an edge, bound by the caller.
+pub struct EdgeListeners {
+    /// Port 80 to the world.
+    pub plain: TcpListener,
+    /// Port 443 to the world.
+    pub tls: TcpListener,
+}
+
+/// Why an edge does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum EdgeError {
+    /// The feed's side.
+    #[error("the edge cannot read the feed")]
+    Follow(#[from] FollowError),
+    /// The operator's setting.
+    #[error("the edge's upstream cannot be used")]
+    Upstream(#[from] NotAnUpstream),
+    /// TLS.
+    #[error("the edge cannot offer TLS")]
+    Tls(#[from] rustls::Error),
+    /// A listener.
+    #[error("the edge's listener has no address")]
+    Listener(#[source] std::io::Error),
+}
+
+/// An edge, opened and not yet serving.
+pub struct Edge {
+    settings: EdgeSettings,
+    env: Env,
+    follower: Follower,
+    upstream: Upstream,
+}
+
+/// What every connection shares.
+struct Shared {
+    env: Env,
+    replica: Arc<Replica>,
+    upstream: Upstream,
+    https_port: u16,
+    ask: ask::Ask,
+}
+
+impl Edge {
+    /// Opens the state directory and the last good copy.
+    pub fn open(settings: EdgeSettings, env: Env) -> Result<Edge, EdgeError> {
+        let upstream = Upstream::parse(&settings.upstream)?;
+        let token = settings.join_token.as_ref().and_then(Secret::expose_str);
+        let follower = Follower::open(&settings.state_dir, token, env.clone())?;
+        Ok(Edge { settings, env, follower, upstream })
+    }
+
+    /// A view of how it is doing, good while it runs.
+    pub fn view(&self) -> EdgeView {
+        EdgeView(self.follower.replica())
+    }
+
+    /// Serves until told to stop, then drains.
+    pub async fn run(self, listeners: EdgeListeners, stop: CancellationToken) -> Result<(), EdgeError> {
+        let Edge { settings, env, follower, upstream } = self;
+        let replica = follower.replica();
+        let book = Arc::new(CertificateBook::new(Arc::clone(&replica)));
+        let tls = Arc::new(server_config(book)?);
+        let own = reachable(listeners.tls.local_addr().map_err(EdgeError::Listener)?);
+        let prober = Arc::new(probe::Prober::new(own, Arc::clone(&replica), env.clone())?);
+        let ask = ask::Ask::new(follower.client(), env.clone());
+        let shared = Arc::new(Shared { env, replica, upstream, https_port: settings.https_port, ask });
+        // Once told to stop, connections drain first; the feed is followed to the end, so that the heartbeat lasts as long.
+        let followed = CancellationToken::new();
+        tokio::join!(
+            async {
+                tokio::join!(
+                    listen::plain(listeners.plain, Arc::clone(&shared), stop.clone()),
+                    listen::tls(listeners.tls, tls, Arc::clone(&shared), stop.clone()),
+                );
+                followed.cancel();
+            },
+            follower.run(&settings.name, prober, followed.clone()),
+        );
+        Ok(())
+    }
+}
+
+/// A view of a running edge, cheap to clone.
+#[derive(Clone)]
+pub struct EdgeView(Arc<Replica>);
+
+impl EdgeView {
+    /// How it is doing.
+    pub fn status(&self) -> ReplicaStatus {
+        self.0.status()
+    }
+}
+
+fn server_config(book: Arc<CertificateBook>) -> Result<ServerConfig, rustls::Error> {
+    let mut config = ServerConfig::builder_with_provider(certificates::provider())
+        .with_safe_default_protocol_versions()?
+        .with_no_client_auth()
+        .with_cert_resolver(book);
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(config)
+}
+
+/// Where a listener can be reached from this machine.
+fn reachable(mut own: SocketAddr) -> SocketAddr {
+    if own.ip().is_unspecified() {
+        own.set_ip(if own.is_ipv4() { std::net::Ipv4Addr::LOCALHOST.into() } else { std::net::Ipv6Addr::LOCALHOST.into() });
+    }
+    own
+}

@@ -1,0 +1,168 @@
+//! The edge looks at itself: a real handshake with its own listener, and the certificate that came back compared with the one
+//! that should have.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::stream::{self, StreamExt as _};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+use super::certificates::{leaf, provider};
+use crate::env::Env;
+use crate::feed::follow::Observer;
+use crate::feed::replica::Replica;
+use crate::feed::wire::Exception;
+use crate::model::feed_apply::Served;
+use crate::model::id::CertificateId;
+
+/// Handshakes at a time.
+const AT_ONCE: usize = 8;
+/// How long one may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Exceptions told of; more would say nothing new.
+const TOLD: usize = 500;
+
+/// Probes the edge's own TLS listener.
+pub(super) struct Prober {
+    own: SocketAddr,
+    replica: Arc<Replica>,
+    env: Env,
+    connector: TlsConnector,
+    /// What was wrong, by hostname, so that it can be looked at again.
+    wrong: Mutex<BTreeMap<Box<str>, (CertificateId, String)>>,
+}
+
+impl Prober {
+    pub(super) fn new(own: SocketAddr, replica: Arc<Replica>, env: Env) -> Result<Prober, rustls::Error> {
+        let mut config = ClientConfig::builder_with_provider(provider())
+            .with_safe_default_protocol_versions()?
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(Anything(provider())))
+            .with_no_client_auth();
+        // A resumed session would show the certificate of an earlier one.
+        config.resumption = rustls::client::Resumption::disabled();
+        Ok(Prober { own, replica, env, connector: TlsConnector::from(Arc::new(config)), wrong: Mutex::default() })
+    }
+
+    /// What is wrong with what is served for a name; none when it is right.
+    async fn look(&self, served: &Served) -> Option<String> {
+        let Some(expected) = leaf(&served.certificate) else { return Some("the chain is no PEM".to_owned()) };
+        // A star stands for one label; any will do.
+        let name = served.hostname.replacen('*', "nameplate-probe", 1);
+        let Ok(name) = ServerName::try_from(name) else { return Some("the hostname is no server name".to_owned()) };
+        let handshake = async {
+            let stream = TcpStream::connect(self.own).await?;
+            let stream = self.connector.connect(name, stream).await?;
+            Ok::<_, std::io::Error>(stream.get_ref().1.peer_certificates().and_then(|c| c.first().cloned()))
+        };
+        tokio::select! {
+            seen = handshake => match seen {
+                Ok(Some(seen)) if seen == expected => None,
+                Ok(Some(seen)) => Some(format!("serial {}", serial(&seen))),
+                Ok(None) => Some("no certificate".to_owned()),
+                Err(error) => Some(format!("the handshake failed: {error}")),
+            },
+            () = self.env.sleep(PATIENCE) => Some(format!("no handshake within {} s", PATIENCE.as_secs())),
+        }
+    }
+
+    fn wrong(&self) -> std::sync::MutexGuard<'_, BTreeMap<Box<str>, (CertificateId, String)>> {
+        self.wrong.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn serial(certificate: &CertificateDer<'_>) -> String {
+    match x509_parser::parse_x509_certificate(certificate) {
+        Ok((_, parsed)) => parsed.raw_serial_as_string(),
+        Err(_) => "unreadable".to_owned(),
+    }
+}
+
+#[async_trait]
+impl Observer for Prober {
+    async fn observe(&self, served: Vec<Served>) {
+        let looks = stream::iter(served).map(|served| async move {
+            let seen = self.look(&served).await;
+            (served, seen)
+        });
+        let mut looks = looks.buffer_unordered(AT_ONCE);
+        while let Some((served, seen)) = looks.next().await {
+            match seen {
+                None => drop(self.wrong().remove(&served.hostname)),
+                Some(observed) => {
+                    let certificate = served.certificate.id.clone();
+                    tracing::error!(hostname = &*served.hostname, %certificate, observed, "this edge does not serve what it holds");
+                    self.wrong().insert(served.hostname, (certificate, observed));
+                }
+            }
+        }
+    }
+
+    async fn exceptions(&self) -> Vec<Exception> {
+        let names: Vec<Box<str>> = self.wrong().keys().take(TOLD).cloned().collect();
+        let mut again = Vec::new();
+        for name in names {
+            match self.replica.served(&name) {
+                Some(served) => again.push(served),
+                // The name is no longer served: nothing is wrong with that.
+                None => drop(self.wrong().remove(&name)),
+            }
+        }
+        self.observe(again).await;
+        let wrong = self.wrong();
+        let by_certificate: BTreeMap<_, _> = wrong.values().map(|(id, observed)| (id.clone(), observed.clone())).collect();
+        by_certificate
+            .into_iter()
+            .take(TOLD)
+            .map(|(certificate_id, observed)| Exception { certificate_id, observed })
+            .collect()
+    }
+}
+
+/// Trusts any certificate: the probe asks which one is shown, not whether it is good. The handshake's signature is checked, so
+/// the key behind it is the certificate's own.
+#[derive(Debug)]
+struct Anything(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Anything {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, cert, dss, &self.0.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, cert, dss, &self.0.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}

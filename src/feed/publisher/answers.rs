@@ -1,0 +1,93 @@
+//! What edges are told, rendered from the store's present rows and sealed and signed for sending.
+
+use crate::feed::distribution;
+use crate::feed::identity::{Feed, FeedError};
+use crate::feed::wire::{self, Message};
+use crate::model::feed::{CertificateEntry, Deltas, Entry, Material, Position, Snapshot};
+use crate::store::Tx;
+use crate::store::feed::{self, Scope, StoredCertificate};
+use crate::vault::distribution::DistributionKey;
+use crate::vault::{Context, Sealed};
+
+/// Changes a message carries at most.
+const BATCH: i64 = 500;
+/// Version of a certificate that is served with.
+const STORED: i64 = 1;
+/// Version of a certificate that is destroyed.
+const DESTROYED: i64 = 2;
+
+/// What changed after a position: nothing yet, or a message.
+pub(super) async fn changes(feed: &Feed, after: Position) -> Result<Option<Message>, FeedError> {
+    let mut tx = feed.store().read().await?;
+    let position = feed::position(&mut tx).await?;
+    if after.epoch != position.epoch || after.seq > position.seq {
+        return Ok(Some(Message::Reset { position }));
+    }
+    if after.seq == position.seq {
+        return Ok(None);
+    }
+    let upto = position.seq.min(after.seq.saturating_add(BATCH));
+    let entries = entries(feed, &mut tx, Scope::Changes(after.seq, upto)).await?;
+    Ok(Some(Message::Deltas(Deltas { epoch: position.epoch, after: after.seq, upto, entries })))
+}
+
+/// The message that nothing changed.
+pub(super) fn nothing_after(after: Position) -> Deltas {
+    Deltas { epoch: after.epoch, after: after.seq, upto: after.seq, entries: vec![] }
+}
+
+/// Everything. The position is read first: what is newer than it comes again as a delta and changes nothing.
+pub(super) async fn snapshot(feed: &Feed) -> Result<Message, FeedError> {
+    let mut tx = feed.store().read().await?;
+    let position = feed::position(&mut tx).await?;
+    let entries = entries(feed, &mut tx, Scope::All).await?;
+    Ok(Message::Snapshot(Snapshot { position, entries }))
+}
+
+/// The answer about one token.
+pub(super) async fn challenge(feed: &Feed, token: &str) -> Result<Message, FeedError> {
+    let mut tx = feed.store().read().await?;
+    let found = feed::challenge_by_token(&mut tx, token).await?;
+    Ok(Message::Challenge { challenge: found.filter(|c| c.key_authorization.is_some()) })
+}
+
+/// Signs a message.
+pub(super) fn signed(feed: &Feed, message: &Message) -> Result<Vec<u8>, FeedError> {
+    Ok(wire::write(feed.signer(), message)?)
+}
+
+/// Certificates come before the hosts that name them.
+async fn entries(feed: &Feed, tx: &mut Tx, scope: Scope) -> Result<Vec<Entry>, FeedError> {
+    let tenants = feed::tenants(tx, scope).await?;
+    let (hosts, mut certificates) = feed::hosts(tx, scope).await?;
+    certificates.extend(feed::certificates(tx, scope).await?);
+    certificates.sort_by(|a, b| a.id.cmp(&b.id));
+    certificates.dedup_by(|a, b| a.id == b.id);
+    let challenges = feed::challenges(tx, scope).await?;
+    let mut out: Vec<Entry> = tenants.into_iter().map(Entry::Tenant).collect();
+    if !certificates.is_empty() {
+        let key = distribution::current(feed, tx).await?;
+        for certificate in certificates {
+            out.push(Entry::Certificate(certificate_entry(feed, &key, certificate)?));
+        }
+    }
+    out.extend(hosts.into_iter().map(Entry::Host));
+    out.extend(challenges.into_iter().map(Entry::Challenge));
+    Ok(out)
+}
+
+fn certificate_entry(feed: &Feed, key: &DistributionKey, stored: StoredCertificate) -> Result<CertificateEntry, FeedError> {
+    let (None, Some(sealed_key)) = (stored.destroyed_at, stored.sealed_key) else {
+        return Ok(CertificateEntry { id: stored.id, version: DESTROYED, material: None });
+    };
+    let secret = feed.vault().open(&Context::new("certificate-key", &stored.sealed_for), &Sealed::try_from(sealed_key)?)?;
+    let packet = key.seal(feed.env(), wire::key_label(stored.id.as_str()), &secret)?;
+    let material = Material {
+        names: stored.names,
+        chain: stored.chain,
+        sealed_key: packet.as_bytes().to_vec(),
+        serial: stored.serial,
+        not_after: stored.not_after,
+    };
+    Ok(CertificateEntry { id: stored.id, version: STORED, material: Some(material) })
+}

@@ -1,0 +1,72 @@
+//! The publisher: what edges ask, answered over TLS 1.3 from the store. It keeps no state of its own, so any number of
+//! processes may publish beside each other.
+
+mod answers;
+mod handlers;
+
+use std::time::Duration;
+
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+
+use super::identity::Feed;
+
+/// How long a peer may take for its handshake or for a request's head.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long running answers may take once told to stop. Waiting readers are answered at once.
+const DRAIN: Duration = Duration::from_secs(5);
+
+impl Feed {
+    /// Answers edges on a bound listener until told to stop.
+    pub async fn serve(&self, listener: TcpListener, stop: CancellationToken) {
+        let acceptor = TlsAcceptor::from(self.tls());
+        let router = handlers::router(self.clone(), stop.clone());
+        let drain = GracefulShutdown::new();
+        loop {
+            let stream = tokio::select! {
+                () = stop.cancelled() => break,
+                accepted = listener.accept() => match accepted {
+                    Ok((stream, _)) => stream,
+                    Err(error) => {
+                        // Out of file descriptors, most likely: let some go before trying again.
+                        tracing::warn!(%error, "the feed could not accept a connection");
+                        self.env().sleep(Duration::from_millis(100)).await;
+                        continue;
+                    }
+                },
+            };
+            tokio::spawn(connection(acceptor.clone(), stream, router.clone(), drain.watcher()));
+        }
+        drop(listener);
+        tokio::select! {
+            () = drain.shutdown() => {}
+            () = self.env().sleep(DRAIN) => {}
+        }
+    }
+}
+
+async fn connection(
+    acceptor: TlsAcceptor,
+    stream: TcpStream,
+    router: axum::Router,
+    watcher: hyper_util::server::graceful::Watcher,
+) {
+    // Answers are small and waited for: do not let them sit for a full packet.
+    let _ = stream.set_nodelay(true);
+    let Ok(Ok(stream)) = tokio::time::timeout(PATIENCE, acceptor.accept(stream)).await else {
+        tracing::debug!("a peer of the feed did not complete its TLS handshake");
+        return;
+    };
+    let served = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(None)
+        .max_buf_size(64 * 1024)
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    if let Err(error) = watcher.watch(served).await {
+        tracing::debug!(%error, "a connection of the feed ended early");
+    }
+}

@@ -1,0 +1,241 @@
+//! The book an edge keeps, and how the feed changes it. Applying the deltas up to a position gives what the snapshot of that
+//! position gives; what does not connect asks for a snapshot; newer wins and older is refused.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::feed::{CertificateEntry, ChallengeEntry, Deltas, Entry, HostAction, HostEntry, Position, Snapshot, TenantEntry};
+use super::id::{CertificateId, TenantId};
+use super::moment::Moment;
+
+/// All an edge knows, as of a position.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Book {
+    position: Position,
+    tenants: HashMap<TenantId, Arc<TenantEntry>>,
+    hosts: HashMap<Box<str>, Arc<HostEntry>>,
+    certificates: HashMap<CertificateId, Arc<CertificateEntry>>,
+    challenges: HashMap<Box<str>, Arc<ChallengeEntry>>,
+}
+
+/// Deltas that do not connect to the book.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NeedSnapshot {
+    /// Changes between the two numbers are missing.
+    #[error("the changes after {have} up to {after} are missing")]
+    Gap {
+        /// The last number applied.
+        have: i64,
+        /// Where the deltas begin.
+        after: i64,
+    },
+    /// The control plane began anew.
+    #[error("the book is of epoch {have}, the changes are of epoch {seen}")]
+    NewEpoch {
+        /// The epoch of the book.
+        have: i64,
+        /// The epoch of the deltas.
+        seen: i64,
+    },
+}
+
+/// What applying deltas did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Applied {
+    /// Hostnames whose entry changed.
+    pub hosts: Vec<Box<str>>,
+    /// Certificates whose entry changed.
+    pub certificates: Vec<CertificateId>,
+    /// Subjects whose entry was older than the book's and was refused: worth an alarm.
+    pub refused: Vec<String>,
+}
+
+/// A hostname and the certificate an edge must show for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Served {
+    /// The name.
+    pub hostname: Box<str>,
+    /// Its certificate.
+    pub certificate: Arc<CertificateEntry>,
+}
+
+impl Book {
+    /// The book that a snapshot describes.
+    pub fn from_snapshot(snapshot: Snapshot) -> Book {
+        let mut book = Book {
+            position: snapshot.position,
+            tenants: HashMap::new(),
+            hosts: HashMap::new(),
+            certificates: HashMap::new(),
+            challenges: HashMap::new(),
+        };
+        let mut applied = Applied::default();
+        for entry in snapshot.entries {
+            book.put(entry, &mut applied);
+        }
+        book
+    }
+
+    /// The snapshot that describes this book.
+    pub fn to_snapshot(&self) -> Snapshot {
+        let tenants = self.tenants.values().map(|e| Entry::Tenant((**e).clone()));
+        let certificates = self.certificates.values().map(|e| Entry::Certificate((**e).clone()));
+        let hosts = self.hosts.values().map(|e| Entry::Host((**e).clone()));
+        let challenges = self.challenges.values().map(|e| Entry::Challenge((**e).clone()));
+        Snapshot { position: self.position, entries: tenants.chain(certificates).chain(hosts).chain(challenges).collect() }
+    }
+
+    /// Where the book stands.
+    pub fn position(&self) -> Position {
+        self.position
+    }
+
+    /// Applies deltas that begin at or before the book's position. What they repeat changes nothing.
+    pub fn apply(&mut self, deltas: Deltas) -> Result<Applied, NeedSnapshot> {
+        if deltas.epoch != self.position.epoch {
+            return Err(NeedSnapshot::NewEpoch { have: self.position.epoch, seen: deltas.epoch });
+        }
+        if deltas.after > self.position.seq {
+            return Err(NeedSnapshot::Gap { have: self.position.seq, after: deltas.after });
+        }
+        let mut applied = Applied::default();
+        if deltas.upto <= self.position.seq {
+            return Ok(applied);
+        }
+        for entry in deltas.entries {
+            self.put(entry, &mut applied);
+        }
+        self.position.seq = deltas.upto;
+        Ok(applied)
+    }
+
+    fn put(&mut self, entry: Entry, applied: &mut Applied) {
+        match entry {
+            Entry::Tenant(e) => match newer(self.tenants.get(&e.id).map(|old| old.version), e.version) {
+                Newer::Yes => drop(self.tenants.insert(e.id.clone(), Arc::new(e))),
+                Newer::Same => {}
+                Newer::No => applied.refused.push(e.id.to_string()),
+            },
+            Entry::Host(e) => {
+                let name: Box<str> = e.hostname.as_str().into();
+                match newer(self.hosts.get(&name).map(|old| old.version), e.version) {
+                    Newer::Yes => {
+                        self.hosts.insert(name.clone(), Arc::new(e));
+                        applied.hosts.push(name);
+                    }
+                    Newer::Same => {}
+                    Newer::No => applied.refused.push(name.into()),
+                }
+            }
+            Entry::Certificate(e) => match newer(self.certificates.get(&e.id).map(|old| old.version), e.version) {
+                Newer::Yes => {
+                    applied.certificates.push(e.id.clone());
+                    // Ids are minted once, so a destroyed certificate leaves nothing that could come back.
+                    match e.material {
+                        Some(_) => drop(self.certificates.insert(e.id.clone(), Arc::new(e))),
+                        None => drop(self.certificates.remove(&e.id)),
+                    }
+                }
+                Newer::Same => {}
+                Newer::No => applied.refused.push(e.id.to_string()),
+            },
+            Entry::Challenge(e) => match newer(self.challenges.get(e.token.as_str()).map(|old| old.version), e.version) {
+                Newer::Yes => match e.key_authorization {
+                    Some(_) => drop(self.challenges.insert(e.token.as_str().into(), Arc::new(e))),
+                    None => drop(self.challenges.remove(e.token.as_str())),
+                },
+                Newer::Same => {}
+                Newer::No => applied.refused.push(format!("challenge for {}", e.hostname)),
+            },
+        }
+    }
+
+    /// The entry that serves a hostname (lower case, no trailing dot): its own, else the wildcard one label up.
+    pub fn host(&self, name: &str) -> Option<&Arc<HostEntry>> {
+        self.exact(name).or_else(|| self.wildcard(name))
+    }
+
+    fn exact(&self, name: &str) -> Option<&Arc<HostEntry>> {
+        self.hosts.get(name).filter(|e| e.action == HostAction::Serve)
+    }
+
+    fn wildcard(&self, name: &str) -> Option<&Arc<HostEntry>> {
+        let (label, parent) = name.split_once('.')?;
+        if label.is_empty() || label == "*" { None } else { self.exact(&format!("*.{parent}")) }
+    }
+
+    fn certificate_of(&self, host: Option<&Arc<HostEntry>>) -> Option<&Arc<CertificateEntry>> {
+        self.certificates.get(host?.certificate_id.as_ref()?)
+    }
+
+    /// The certificate to show for a server name: the exact host's while it is valid, else the wildcard's, else the exact
+    /// host's though it expired, which tells a visitor more than an alert does. Never one that does not name the host.
+    pub fn certificate_for(&self, name: &str, now: Moment) -> Option<&Arc<CertificateEntry>> {
+        let fits = |e: &&Arc<CertificateEntry>| e.material.as_ref().is_some_and(|m| m.names.iter().any(|n| covers(n, name)));
+        let valid = |e: &&Arc<CertificateEntry>| e.material.as_ref().is_some_and(|m| m.not_after > now);
+        let exact = self.certificate_of(self.exact(name)).filter(fits);
+        let wildcard = self.certificate_of(self.wildcard(name)).filter(fits);
+        exact.filter(valid).or(wildcard.filter(valid)).or(exact).or(wildcard)
+    }
+
+    /// The answer to a challenge.
+    pub fn key_authorization(&self, token: &str) -> Option<&str> {
+        self.challenges.get(token)?.key_authorization.as_deref()
+    }
+
+    /// How many hostnames are served.
+    pub fn serving(&self) -> usize {
+        self.hosts.values().filter(|e| e.action == HostAction::Serve).count()
+    }
+
+    /// The names whose certificate to look at after a change: those that changed, and those whose certificate did.
+    pub fn served_after(&self, applied: &Applied) -> Vec<Served> {
+        let by_certificate = applied.certificates.iter().filter_map(|id| self.certificates.get(id)).flat_map(|c| {
+            let names = c.material.as_ref().map(|m| m.names.as_slice()).unwrap_or_default();
+            names.iter().map(String::as_str)
+        });
+        let mut names: Vec<&str> = applied.hosts.iter().map(AsRef::as_ref).chain(by_certificate).collect();
+        names.sort_unstable();
+        names.dedup();
+        names.into_iter().filter_map(|name| self.served(name)).collect()
+    }
+
+    /// The names whose certificate differs from another book's.
+    pub fn served_unlike<'a>(&'a self, other: Option<&'a Book>) -> impl Iterator<Item = Served> + 'a {
+        let before = move |name: &str| other.and_then(|b| b.certificate_of(b.hosts.get(name)));
+        self.hosts.keys().filter_map(|name| self.served(name)).filter(move |s| {
+            before(&s.hostname).is_none_or(|b| (&b.id, b.version) != (&s.certificate.id, s.certificate.version))
+        })
+    }
+
+    /// What must be shown for a hostname of the book.
+    pub fn served(&self, name: &str) -> Option<Served> {
+        let certificate = self.certificate_of(self.hosts.get(name).filter(|e| e.action == HostAction::Serve))?;
+        Some(Served { hostname: name.into(), certificate: Arc::clone(certificate) })
+    }
+}
+
+/// Whether a name of a certificate covers a hostname: itself, or one label in place of the star (RFC 9525 section 6.3).
+fn covers(pattern: &str, name: &str) -> bool {
+    pattern == name
+        || pattern
+            .strip_prefix("*.")
+            .is_some_and(|parent| name.split_once('.').is_some_and(|(label, rest)| !label.is_empty() && rest == parent))
+}
+
+enum Newer {
+    Yes,
+    Same,
+    No,
+}
+
+fn newer(have: Option<i64>, seen: i64) -> Newer {
+    match have {
+        Some(have) if have == seen => Newer::Same,
+        Some(have) if have > seen => Newer::No,
+        _ => Newer::Yes,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,202 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::model::feed::Material;
+use crate::model::hostname::Hostname;
+
+const EPOCH: i64 = 7;
+
+fn tenant_id() -> TenantId {
+    TenantId::mint(Moment::from_secs(1), [1; 10])
+}
+
+fn certificate_id(n: u8) -> CertificateId {
+    CertificateId::mint(Moment::from_secs(1), [n; 10])
+}
+
+fn host(name: &str, certificate: Option<u8>, action: HostAction, version: i64) -> Entry {
+    Entry::Host(HostEntry {
+        hostname: Hostname::trusted(name),
+        tenant_id: tenant_id(),
+        slug: "acme".to_owned(),
+        term: 1,
+        action,
+        certificate_id: certificate.map(certificate_id),
+        version,
+    })
+}
+
+fn certificate(n: u8, name: &str, not_after: i64, version: i64) -> Entry {
+    let material = Material {
+        names: vec![name.to_owned()],
+        chain: String::new(),
+        sealed_key: vec![n],
+        serial: format!("{n:02x}"),
+        not_after: Moment::from_secs(not_after),
+    };
+    Entry::Certificate(CertificateEntry { id: certificate_id(n), version, material: Some(material) })
+}
+
+fn destroyed(n: u8) -> Entry {
+    Entry::Certificate(CertificateEntry { id: certificate_id(n), version: 2, material: None })
+}
+
+fn challenge(token: &str, answer: Option<&str>, version: i64) -> Entry {
+    Entry::Challenge(ChallengeEntry {
+        token: token.to_owned(),
+        hostname: Hostname::trusted("a.example.com"),
+        key_authorization: answer.map(str::to_owned),
+        version,
+    })
+}
+
+fn tenant(version: i64) -> Entry {
+    Entry::Tenant(TenantEntry {
+        id: tenant_id(),
+        slug: "acme".to_owned(),
+        region: "eu".to_owned(),
+        stamp: "eu-1".to_owned(),
+        shard: 0,
+        tier: "standard".to_owned(),
+        status: "active".to_owned(),
+        version,
+    })
+}
+
+fn book(entries: Vec<Entry>) -> Book {
+    Book::from_snapshot(Snapshot { position: Position { epoch: EPOCH, seq: 10 }, entries })
+}
+
+fn deltas(after: i64, upto: i64, entries: Vec<Entry>) -> Deltas {
+    Deltas { epoch: EPOCH, after, upto, entries }
+}
+
+fn shown(book: &Book, name: &str) -> Option<CertificateId> {
+    book.certificate_for(name, Moment::from_secs(100)).map(|c| c.id.clone())
+}
+
+#[test]
+fn what_does_not_connect_asks_for_a_snapshot_and_changes_nothing() {
+    let mut b = book(vec![tenant(1)]);
+    let before = b.clone();
+    assert_eq!(b.apply(deltas(12, 13, vec![])), Err(NeedSnapshot::Gap { have: 10, after: 12 }));
+    let other = Deltas { epoch: 8, ..deltas(10, 11, vec![tenant(2)]) };
+    assert_eq!(b.apply(other), Err(NeedSnapshot::NewEpoch { have: EPOCH, seen: 8 }));
+    assert_eq!(b.apply(deltas(3, 9, vec![tenant(2)])), Ok(Applied::default()));
+    assert_eq!(b, before);
+}
+
+#[test]
+fn newer_wins_same_is_nothing_older_is_refused() {
+    let mut b = book(vec![host("a.example.com", None, HostAction::Gone, 5)]);
+    let older = b.apply(deltas(10, 11, vec![host("a.example.com", None, HostAction::Serve, 4)])).unwrap();
+    assert_eq!((older.refused.as_slice(), older.hosts.len()), (["a.example.com".to_owned()].as_slice(), 0));
+    assert!(b.host("a.example.com").is_none());
+    assert_eq!(
+        b.apply(deltas(11, 12, vec![host("a.example.com", None, HostAction::Serve, 5)])).unwrap(),
+        Applied::default()
+    );
+    let newer = b.apply(deltas(12, 13, vec![host("a.example.com", None, HostAction::Serve, 6)])).unwrap();
+    assert_eq!(newer.hosts.len(), 1);
+    assert!(b.host("a.example.com").is_some());
+    assert_eq!(b.position(), Position { epoch: EPOCH, seq: 13 });
+}
+
+#[test]
+fn exact_wins_over_wildcard_and_a_star_is_one_label() {
+    let exact = || vec![host("a.example.com", Some(1), HostAction::Serve, 1), certificate(1, "a.example.com", 200, 1)];
+    let star = || vec![host("*.example.com", Some(2), HostAction::Serve, 1), certificate(2, "*.example.com", 200, 1)];
+    for b in [book([exact(), star()].concat()), book([star(), exact()].concat())] {
+        assert_eq!(shown(&b, "a.example.com"), Some(certificate_id(1)));
+        assert_eq!(shown(&b, "b.example.com"), Some(certificate_id(2)));
+        for none in ["x.a.example.com", "example.com", ".example.com", "*.example.com", "", "com", "nobody.example"] {
+            let want = (none == "*.example.com").then(|| certificate_id(2));
+            assert_eq!(shown(&b, none), want, "{none:?}");
+        }
+    }
+    let expired = vec![host("a.example.com", Some(1), HostAction::Serve, 1), certificate(1, "a.example.com", 50, 1)];
+    assert_eq!(shown(&book([expired.clone(), star()].concat()), "a.example.com"), Some(certificate_id(2)));
+    assert_eq!(shown(&book(expired), "a.example.com"), Some(certificate_id(1)));
+}
+
+#[test]
+fn a_certificate_is_never_shown_for_a_name_it_does_not_carry() {
+    let b = book(vec![host("a.example.com", Some(1), HostAction::Serve, 1), certificate(1, "b.example.com", 200, 1)]);
+    assert_eq!(shown(&b, "a.example.com"), None);
+}
+
+#[test]
+fn what_must_be_looked_at_again_follows_from_the_change() {
+    let mut b = book(vec![host("a.example.com", Some(1), HostAction::Serve, 1), certificate(1, "a.example.com", 200, 1)]);
+    let empty = book(vec![]);
+    assert_eq!(b.served_unlike(Some(&empty)).count(), 1);
+    assert_eq!(b.served_unlike(Some(&b)).count(), 0);
+    let renewed =
+        vec![certificate(2, "a.example.com", 300, 1), host("a.example.com", Some(2), HostAction::Serve, 2), destroyed(1)];
+    let applied = b.apply(deltas(10, 13, renewed)).unwrap();
+    let served = b.served_after(&applied);
+    assert_eq!(
+        served.iter().map(|s| (&*s.hostname, s.certificate.id.clone())).collect::<Vec<_>>(),
+        [("a.example.com", certificate_id(2))]
+    );
+}
+
+/// One change to a world of a few subjects: which subject, and what it becomes.
+fn changes() -> impl Strategy<Value = Vec<(u8, u8)>> {
+    prop::collection::vec((0..6u8, 0..3u8), 0..40)
+}
+
+/// The present state of a subject under a version.
+fn state(subject: u8, what: u8, version: i64) -> Entry {
+    match subject {
+        0 => tenant(version),
+        1 | 2 => {
+            let action = if what == 0 { HostAction::Gone } else { HostAction::Serve };
+            host(["a.example.com", "*.example.com"][usize::from(subject - 1)], Some(what), action, version)
+        }
+        3 => challenge("token", (what > 0).then_some("answer"), version),
+        n if what == 0 => Entry::Certificate(CertificateEntry { id: certificate_id(n), version, material: None }),
+        n => certificate(n, "a.example.com", i64::from(what) * 100, version),
+    }
+}
+
+/// What a snapshot lists: all but what is destroyed or over.
+fn listed(entry: &Entry) -> bool {
+    match entry {
+        Entry::Certificate(e) => e.material.is_some(),
+        Entry::Challenge(e) => e.key_authorization.is_some(),
+        Entry::Host(_) | Entry::Tenant(_) => true,
+    }
+}
+
+proptest! {
+    /// Bodies are rendered when sent, so a delta may carry a newer state than the one its number stands for.
+    #[test]
+    fn applying_deltas_equals_taking_the_snapshot(
+        changes in changes(), cuts in prop::collection::vec(0..40usize, 0..6), start in 0..40usize, ahead in 0..4usize,
+    ) {
+        let versions = |n: usize| i64::try_from(n).unwrap() + 1;
+        let latest = |subject: u8, seen: usize| changes.iter().take(seen).enumerate().rev().find(|(_, c)| c.0 == subject)
+            .map(|(n, c)| state(subject, c.1, versions(n)));
+        let snapshot = |seen: usize| Book::from_snapshot(Snapshot {
+            position: Position { epoch: EPOCH, seq: i64::try_from(seen).unwrap() },
+            entries: (0..6).filter_map(|s| latest(s, seen)).filter(listed).collect(),
+        });
+        let end = changes.len();
+        let mut at = start.min(end);
+        let mut book = snapshot(at);
+        let mut cuts: Vec<usize> = cuts.into_iter().map(|c| c.min(end)).chain([end]).collect();
+        cuts.sort_unstable();
+        for cut in cuts {
+            let rendered = (cut + ahead).min(end);
+            let mut subjects: Vec<u8> = changes[at.min(cut)..cut].iter().map(|c| c.0).collect();
+            subjects.dedup();
+            let entries = subjects.into_iter().filter_map(|s| latest(s, rendered)).collect();
+            let applied = book.apply(deltas(i64::try_from(at).unwrap(), i64::try_from(cut).unwrap(), entries)).unwrap();
+            prop_assert!(applied.refused.is_empty(), "{:?}", applied.refused);
+            at = at.max(cut);
+        }
+        prop_assert_eq!(&book, &snapshot(end));
+        prop_assert_eq!(&Book::from_snapshot(book.to_snapshot()), &book);
+    }
+}
