@@ -7,6 +7,7 @@
 
 pub mod acme;
 pub mod app;
+pub mod cli;
 pub mod config;
 pub mod dns;
 pub mod edge;
@@ -19,3 +20,4 @@ pub mod sandbox;
 pub mod store;
 pub mod telemetry;
 pub mod vault;
+pub mod web;

@@ -1,3 +1,18 @@
 //! The `nameplate` command.
 
-fn main() {}
+use std::io::{stderr, stdout};
+use std::process::ExitCode;
+
+use nameplate::cli::{Surroundings, run};
+use nameplate::env::Env;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    // The one cryptographic provider; a second call finds it installed.
+    rustls::crypto::aws_lc_rs::default_provider().install_default().ok();
+    let surroundings = Surroundings {
+        arguments: std::env::args_os().collect(),
+        variables: std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?))).collect(),
+    };
+    ExitCode::from(run(&surroundings, &Env::real(), &mut stdout(), &mut stderr()).await)
+}

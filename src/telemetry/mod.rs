@@ -10,5 +10,5 @@ mod one_line;
 mod setup;
 
 pub use chain::Chain;
-pub use one_line::OneLine;
+pub use one_line::{OneLine, one_line};
 pub use setup::{init, subscriber};

@@ -1,0 +1,145 @@
+//! The grammar of the command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// A domain of their own for every customer of a SaaS.
+#[derive(Parser)]
+#[command(name = "nameplate", version, about, disable_help_subcommand = true)]
+pub(super) struct Cli {
+    /// Configuration file [default: nameplate.toml, where there is one]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Print documents instead of tables
+    #[arg(long, global = true)]
+    pub json: bool,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Subcommand)]
+pub(super) enum Command {
+    /// Bring the database to this version's schema
+    Migrate,
+    /// Add and list tenants
+    #[command(subcommand)]
+    Tenant(TenantCommand),
+    /// Make tokens and take them back
+    #[command(subcommand)]
+    Token(TokenCommand),
+    /// Claim, show, check and remove domains, over the API
+    Domain(DomainArgs),
+    /// Check the configuration, or describe its keys
+    #[command(subcommand)]
+    Config(ConfigCommand),
+}
+
+#[derive(Subcommand)]
+pub(super) enum TenantCommand {
+    /// Add a tenant
+    Add {
+        /// Label of its canonical host; never reused
+        slug: String,
+        /// What people call it [default: the slug]
+        #[arg(long)]
+        name: Option<String>,
+    },
+    /// List all tenants
+    List,
+}
+
+#[derive(Subcommand)]
+pub(super) enum TokenCommand {
+    /// Make a token; it is shown this once
+    Create(NewToken),
+    /// Take a token back, at once
+    Revoke {
+        /// Its id, tok_…
+        id: String,
+    },
+}
+
+#[derive(Args)]
+#[group(id = "whose", required = true, multiple = false, args = ["operator", "tenant"])]
+pub(super) struct NewToken {
+    /// For the platform: sees and does everything
+    #[arg(long)]
+    pub operator: bool,
+    /// For one tenant, by slug or id: sees and does what is its own
+    #[arg(long, value_name = "SLUG")]
+    pub tenant: Option<String>,
+    /// What to call it
+    #[arg(long, default_value = "command line")]
+    pub label: String,
+    /// After which time it ends, such as 90d [default: never]
+    #[arg(long, value_name = "TIME")]
+    pub expires: Option<String>,
+}
+
+#[derive(Args)]
+pub(super) struct DomainArgs {
+    /// Where the API is [default: NAMEPLATE_SERVER, else http://127.0.0.1:8080]
+    #[arg(long, global = true, value_name = "URL")]
+    pub server: Option<String>,
+    /// API token [default: NAMEPLATE_TOKEN, which other users of the machine cannot see]
+    #[arg(long, global = true)]
+    pub token: Option<String>,
+    #[command(subcommand)]
+    pub command: DomainCommand,
+}
+
+#[derive(Subcommand)]
+pub(super) enum DomainCommand {
+    /// Claim a hostname
+    Add {
+        /// The hostname
+        hostname: String,
+        /// For which tenant, by slug or id; an operator's token needs it
+        #[arg(long)]
+        tenant: Option<String>,
+    },
+    /// List domains
+    List {
+        /// Of one tenant only, by slug or id
+        #[arg(long)]
+        tenant: Option<String>,
+        /// With this hostname only
+        #[arg(long)]
+        hostname: Option<String>,
+    },
+    /// Show what to publish, what is seen and what comes next
+    Show {
+        /// Id or hostname
+        domain: String,
+    },
+    /// Look at DNS at once
+    Check {
+        /// Id or hostname
+        domain: String,
+    },
+    /// Let a domain go
+    Remove {
+        /// Id or hostname
+        domain: String,
+    },
+}
+
+#[derive(Subcommand)]
+pub(super) enum ConfigCommand {
+    /// Print every problem of the configuration, or that there is none
+    Check {
+        /// Also say what this role still needs
+        #[arg(long)]
+        role: Option<RoleName>,
+    },
+    /// Print the reference of all keys, as docs/configuration.md
+    Reference,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(super) enum RoleName {
+    Serve,
+    Work,
+    Edge,
+}

@@ -1,0 +1,56 @@
+//! A client of the API, for the `domain` commands.
+
+use anyhow::{Context as _, bail};
+use reqwest::{Client, Method, RequestBuilder};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::Surroundings;
+use crate::model::secret::Secret;
+
+/// Where the API is expected when nothing is said: where `serve` listens when nothing is said.
+const DEFAULT_SERVER: &str = "http://127.0.0.1:8080";
+
+/// A client with its token.
+pub(super) struct ApiClient {
+    http: Client,
+    server: String,
+    token: Secret,
+}
+
+impl ApiClient {
+    /// From options and environment.
+    pub(super) fn new(surroundings: &Surroundings, server: Option<String>, token: Option<String>) -> anyhow::Result<Self> {
+        let server = server.or_else(|| surroundings.variable("NAMEPLATE_SERVER").map(str::to_owned));
+        let token = token.or_else(|| surroundings.variable("NAMEPLATE_TOKEN").map(str::to_owned));
+        let Some(token) = token else {
+            bail!("a token is needed: set NAMEPLATE_TOKEN, or give --token (make one: nameplate token create --operator)")
+        };
+        let server = server.unwrap_or_else(|| DEFAULT_SERVER.into()).trim_end_matches('/').to_owned();
+        // A token goes to the server that was named and nowhere else.
+        let http = Client::builder().redirect(reqwest::redirect::Policy::none()).build().context("no HTTP client")?;
+        Ok(ApiClient { http, server, token: Secret::from(token) })
+    }
+
+    /// A request to a path of the API.
+    pub(super) fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        let token = self.token.expose_str().unwrap_or_default();
+        self.http.request(method, format!("{}{path}", self.server)).bearer_auth(token)
+    }
+
+    /// Sends it; a problem document becomes the error.
+    pub(super) async fn send<T: DeserializeOwned>(&self, request: RequestBuilder) -> anyhow::Result<T> {
+        let response = request.send().await.with_context(|| format!("the API at {} cannot be reached", self.server))?;
+        let status = response.status();
+        let body = response.bytes().await.context("the API's answer broke off")?;
+        if status.is_success() {
+            return serde_json::from_slice(&body)
+                .with_context(|| format!("the API at {} answered in an unknown form", self.server));
+        }
+        let problem: Value = serde_json::from_slice(&body).unwrap_or_default();
+        match (problem.get("detail").and_then(Value::as_str), problem.get("code").and_then(Value::as_str)) {
+            (Some(detail), Some(code)) => bail!("{detail} ({code})"),
+            _ => bail!("the API at {} answered {status}", self.server),
+        }
+    }
+}

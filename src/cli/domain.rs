@@ -1,0 +1,102 @@
+//! `nameplate domain …`: over the API, like anybody else.
+
+use anyhow::bail;
+use reqwest::Method;
+use serde::{Deserialize, Serialize};
+
+use super::args::{DomainArgs, DomainCommand};
+use super::client::ApiClient;
+use super::{Out, Surroundings, domain_text};
+use crate::app::show::{DomainSummary, DomainView};
+use crate::model::id::DomainId;
+use crate::web::query;
+
+/// What the API says of one domain.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Shown {
+    #[serde(flatten)]
+    pub view: DomainView,
+    pub page: String,
+}
+
+#[derive(Deserialize)]
+struct Listed {
+    items: Vec<DomainSummary>,
+    next: Option<String>,
+}
+
+pub(super) async fn run(surroundings: &Surroundings, args: DomainArgs, out: &mut Out<'_>) -> anyhow::Result<()> {
+    let api = ApiClient::new(surroundings, args.server, args.token)?;
+    let shown: Shown = match args.command {
+        DomainCommand::List { tenant, hostname } => return list(&api, tenant, hostname, out).await,
+        DomainCommand::Add { hostname, tenant } => {
+            let body = serde_json::json!({ "hostname": hostname, "tenant": tenant });
+            api.send(api.request(Method::POST, "/api/v1/domains").json(&body)).await?
+        }
+        DomainCommand::Show { domain } => {
+            let id = find(&api, &domain).await?;
+            api.send(api.request(Method::GET, &format!("/api/v1/domains/{id}"))).await?
+        }
+        DomainCommand::Check { domain } => {
+            let id = find(&api, &domain).await?;
+            api.send(api.request(Method::POST, &format!("/api/v1/domains/{id}/check"))).await?
+        }
+        DomainCommand::Remove { domain } => {
+            let id = find(&api, &domain).await?;
+            api.send(api.request(Method::DELETE, &format!("/api/v1/domains/{id}"))).await?
+        }
+    };
+    if out.json {
+        out.document(&shown)?;
+    } else {
+        domain_text::print(&shown, out)?;
+    }
+    Ok(())
+}
+
+async fn list(api: &ApiClient, tenant: Option<String>, hostname: Option<String>, out: &mut Out<'_>) -> anyhow::Result<()> {
+    let all = all(api, tenant.as_deref(), hostname.as_deref()).await?;
+    if out.json {
+        out.document(&all)?;
+        return Ok(());
+    }
+    let rows: Vec<_> = all
+        .into_iter()
+        .map(|d| vec![d.hostname_display, d.tenant.slug, d.claim.to_string(), d.created_at.rfc3339(), d.id.to_string()])
+        .collect();
+    out.table(&["HOSTNAME", "TENANT", "CLAIM", "CLAIMED", "ID"], &rows)?;
+    Ok(())
+}
+
+async fn all(api: &ApiClient, tenant: Option<&str>, hostname: Option<&str>) -> anyhow::Result<Vec<DomainSummary>> {
+    let mut all: Vec<DomainSummary> = Vec::new();
+    loop {
+        let cursor = all.last().map(|last| last.id.to_string());
+        let asked = [("cursor", cursor.as_deref()), ("tenant", tenant), ("hostname", hostname), ("limit", Some("200"))];
+        let question: Vec<_> = asked.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
+        let page: Listed = api.send(api.request(Method::GET, &format!("/api/v1/domains?{}", query(&question)))).await?;
+        let last = page.next.is_none() || page.items.is_empty();
+        all.extend(page.items);
+        if last {
+            return Ok(all);
+        }
+    }
+}
+
+/// The domain that an id or a hostname means: of several claims on one name the open one.
+async fn find(api: &ApiClient, named: &str) -> anyhow::Result<DomainId> {
+    if let Ok(id) = named.parse::<DomainId>() {
+        return Ok(id);
+    }
+    let claims = all(api, None, Some(named)).await?;
+    let open: Vec<_> = claims.iter().filter(|claim| claim.claim.is_open()).collect();
+    match (open.as_slice(), claims.last()) {
+        ([one], _) => Ok(one.id.clone()),
+        ([], Some(latest)) => Ok(latest.id.clone()),
+        ([], None) => bail!("there is no domain {named}; claim it with: nameplate domain add {named}"),
+        (several, _) => {
+            let ids: Vec<String> = several.iter().map(|claim| format!("{} of {}", claim.id, claim.tenant.slug)).collect();
+            bail!("several tenants claim {named}; give an id: {}", ids.join(", "))
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Standard output, kept safe from what is printed on it.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use crate::telemetry::one_line;
+
+/// Where answers go.
+pub struct Out<'a> {
+    writer: &'a mut dyn Write,
+    /// Whether documents are wanted instead of tables.
+    pub json: bool,
+}
+
+impl<'a> Out<'a> {
+    /// Answers on `writer`.
+    pub fn new(writer: &'a mut dyn Write, json: bool) -> Self {
+        Out { writer, json }
+    }
+
+    /// One line; control characters in it are shown, not obeyed.
+    pub fn line(&mut self, text: &str) -> io::Result<()> {
+        writeln!(self.writer, "{}", one_line(text))
+    }
+
+    /// A document.
+    pub fn document(&mut self, document: &impl Serialize) -> io::Result<()> {
+        let text = serde_json::to_string_pretty(document).map_err(io::Error::other)?;
+        writeln!(self.writer, "{text}")
+    }
+
+    /// A table with its columns aligned.
+    pub fn table(&mut self, head: &[&str], rows: &[Vec<String>]) -> io::Result<()> {
+        let width = |i: usize| {
+            let cells = rows.iter().filter_map(|row| row.get(i)).map(|cell| cell.chars().count());
+            cells.chain(head.get(i).map(|cell| cell.chars().count())).max().unwrap_or(0)
+        };
+        let widths: Vec<usize> = (0..head.len()).map(width).collect();
+        let padded = |cells: &mut dyn Iterator<Item = &str>| {
+            let joined: Vec<String> = cells.zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+            joined.join("  ").trim_end().to_owned()
+        };
+        self.line(&padded(&mut head.iter().copied()))?;
+        for row in rows {
+            self.line(&padded(&mut row.iter().map(String::as_str)))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_align_and_hostile_cells_stay_in_their_line() {
+        let mut bytes = Vec::new();
+        let rows = [vec!["a".into(), "bücher".into()], vec!["\x1b[2J\nx".into(), "y".into()]];
+        Out::new(&mut bytes, false).table(&["ID", "NAME"], &rows).unwrap();
+        assert_eq!(String::from_utf8(bytes).unwrap(), "ID      NAME\na       bücher\n\\u001b[2J\\u000ax  y\n");
+    }
+}

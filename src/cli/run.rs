@@ -1,0 +1,47 @@
+//! From arguments to an exit code.
+
+use std::io::{self, Write};
+
+use clap::Parser as _;
+
+use super::args::{Cli, Command};
+use super::{Out, Surroundings, config, domain, migrate, tenant, token};
+use crate::env::Env;
+use crate::telemetry::one_line;
+
+/// Done.
+const DONE: u8 = 0;
+/// Tried and failed.
+const FAILED: u8 = 1;
+
+/// Runs one command. Answers go to `out`, all else to `err`.
+pub async fn run(surroundings: &Surroundings, env: &Env, out: &mut dyn Write, err: &mut dyn Write) -> u8 {
+    let cli = match Cli::try_parse_from(&surroundings.arguments) {
+        Ok(cli) => cli,
+        Err(e) => {
+            // An error here means that nobody reads any more: nothing is left to say.
+            let _ = if e.use_stderr() { write!(err, "{e}") } else { write!(out, "{e}") };
+            return u8::try_from(e.exit_code()).unwrap_or(FAILED);
+        }
+    };
+    let file = cli.config.as_deref();
+    let mut out = Out::new(out, cli.json);
+    let done = match cli.command {
+        Command::Migrate => migrate::run(surroundings, file, &mut out).await,
+        Command::Tenant(command) => tenant::run(surroundings, file, env, command, &mut out).await,
+        Command::Token(command) => token::run(surroundings, file, env, command, &mut out).await,
+        Command::Domain(args) => domain::run(surroundings, args, &mut out).await,
+        Command::Config(command) => config::run(surroundings, file, command, &mut out),
+    };
+    match done {
+        Ok(()) => DONE,
+        Err(e) if e.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe) => DONE,
+        Err(e) => {
+            // A configuration's problems are a list; everything else is one line.
+            for line in format!("nameplate: {e:#}").lines() {
+                let _ = writeln!(err, "{}", one_line(line));
+            }
+            FAILED
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! `nameplate tenant …`: on the store, no server needed.
+
+use std::path::Path;
+
+use super::args::TenantCommand;
+use super::{Out, Surroundings, load, open_store};
+use crate::app::tenants::{self, NewTenant};
+use crate::env::Env;
+use crate::model::tenant::Tenant;
+
+/// Tenants read at a time.
+const PAGE: i64 = 500;
+
+pub(super) async fn run(
+    surroundings: &Surroundings,
+    file: Option<&Path>,
+    env: &Env,
+    command: TenantCommand,
+    out: &mut Out<'_>,
+) -> anyhow::Result<()> {
+    let config = load(surroundings, file)?;
+    let store = open_store(&config).await?;
+    match command {
+        TenantCommand::Add { slug, name } => {
+            let new = NewTenant { slug: &slug, name: name.as_deref() };
+            let tenant = tenants::add(&store, env, new, |slug| config.canonical_host(slug), "command line").await?;
+            if out.json {
+                out.document(&tenant)?;
+            } else {
+                out.line(&format!("Added {} as {}.", tenant.slug, tenant.id))?;
+            }
+        }
+        TenantCommand::List => {
+            let mut all: Vec<Tenant> = Vec::new();
+            loop {
+                let after = all.last().map_or(String::new(), |last| last.id.to_string());
+                let page = tenants::list(&store, &after, PAGE).await?;
+                if page.is_empty() {
+                    break;
+                }
+                all.extend(page);
+            }
+            if out.json {
+                out.document(&all)?;
+            } else {
+                let rows: Vec<_> = all
+                    .iter()
+                    .map(|t| {
+                        vec![
+                            t.slug.to_string(),
+                            t.name.clone(),
+                            t.status.to_string(),
+                            t.created_at.rfc3339(),
+                            t.id.to_string(),
+                        ]
+                    })
+                    .collect();
+                out.table(&["SLUG", "NAME", "STATUS", "ADDED", "ID"], &rows)?;
+            }
+        }
+    }
+    store.close().await;
+    Ok(())
+}

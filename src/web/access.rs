@@ -1,0 +1,78 @@
+//! What every answer carries, and the line that every request leaves in the log.
+
+use std::net::{IpAddr, SocketAddr};
+
+use axum::extract::{ConnectInfo, MatchedPath, Request, State};
+use axum::http::{HeaderMap, HeaderValue, header};
+use axum::middleware::Next;
+use axum::response::Response;
+
+use super::state::WebState;
+use crate::config::Network;
+
+const POLICY: &str =
+    "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// Sets the headers that keep pages from being framed, sniffed, cached or fed with foreign content.
+pub(super) async fn harden(State(state): State<WebState>, request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
+    // Not `no-referrer`: forms would then be sent with `Origin: null`.
+    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    if state.public_url.starts_with("https://") {
+        headers.insert(header::STRICT_TRANSPORT_SECURITY, HeaderValue::from_static("max-age=31536000"));
+    }
+    response
+}
+
+/// Writes one line a request: the route, not the path, and never a header.
+pub(super) async fn log(State(state): State<WebState>, request: Request, next: Next) -> Response {
+    let begun = state.env.now();
+    let method = request.method().clone();
+    let route = request.extensions().get::<MatchedPath>().map_or("-", MatchedPath::as_str).to_owned();
+    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(addr)| addr.ip());
+    let client = peer.map(|peer| client_of(peer, request.headers(), &state.trusted_proxies));
+    let response = next.run(request).await;
+    let duration_ms = state.env.now().since(begun).as_millis();
+    let client = client.map_or_else(|| "-".to_owned(), |ip| ip.to_string());
+    tracing::info!(%method, route, status = response.status().as_u16(), client, duration_ms, "request");
+    response
+}
+
+/// The nearest address that no trusted proxy vouches away.
+fn client_of(peer: IpAddr, headers: &HeaderMap, trusted: &[Network]) -> IpAddr {
+    let believed = |ip: IpAddr| trusted.iter().any(|network| network.contains(ip));
+    let mut client = peer;
+    let forwarded: Vec<&str> =
+        headers.get_all("x-forwarded-for").iter().filter_map(|v| v.to_str().ok()).flat_map(|v| v.split(',')).collect();
+    for hop in forwarded.into_iter().rev() {
+        if !believed(client) {
+            break;
+        }
+        match hop.trim().parse() {
+            Ok(ip) => client = ip,
+            Err(_) => break,
+        }
+    }
+    client
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Setting as _;
+
+    #[test]
+    fn forwarded_addresses_are_believed_from_trusted_proxies_only() {
+        let trusted = [Network::read("10.0.0.0/8").unwrap()];
+        let mut headers = HeaderMap::new();
+        headers.insert("x-forwarded-for", HeaderValue::from_static("203.0.113.9, 198.51.100.7, 10.0.0.2"));
+        let of = |peer: &str| client_of(peer.parse().unwrap(), &headers, &trusted).to_string();
+        assert_eq!(of("10.0.0.1"), "198.51.100.7");
+        assert_eq!(of("192.0.2.1"), "192.0.2.1");
+    }
+}

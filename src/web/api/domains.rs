@@ -1,0 +1,152 @@
+//! Domains: claim, list, show, check, remove.
+
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::IntoResponse;
+use serde::{Deserialize, Serialize};
+
+use super::{Page, page_length};
+use crate::app::show::{self, DomainView};
+use crate::app::tenants;
+use crate::app::tokens::{Caller, Principal};
+use crate::model::hostname::Hostname;
+use crate::model::id::{DomainId, TenantId};
+use crate::store::views::DomainFilter;
+use crate::web::auth::ApiCaller;
+use crate::web::input::{Asked, Id, Json};
+use crate::web::problem::{FieldError, Problem};
+use crate::web::state::WebState;
+
+/// The id, if it is of a domain that the caller may touch; else the same answer as for one that is not.
+pub(in crate::web) async fn own_domain(state: &WebState, caller: &Caller, id: &str) -> Result<DomainId, Problem> {
+    let id: DomainId = id.parse().map_err(|_| Problem::no_domain())?;
+    let owner = show::owner(&state.store, &id).await?;
+    match owner.filter(|tenant| caller.principal.may_touch(tenant)) {
+        Some(_) => Ok(id),
+        None => Err(Problem::no_domain()),
+    }
+}
+
+/// The tenant that `named` (id or slug) means to this caller.
+async fn tenant_of(state: &WebState, caller: &Caller, named: Option<&str>, field: &str) -> Result<TenantId, Problem> {
+    let wrong = |code: &str, detail: &str| {
+        Problem::field(FieldError { field: field.into(), code: code.into(), detail: detail.into(), suggestion: None })
+    };
+    match (named, &caller.principal) {
+        (None, Principal::Tenant(own)) => Ok(own.clone()),
+        (None, Principal::Operator) => Err(wrong("tenant_missing", "An operator names the tenant, by id or slug.")),
+        (Some(named), principal) => {
+            let found = tenants::find(&state.store, named).await?.filter(|tenant| principal.may_touch(&tenant.id));
+            let unknown = || wrong("tenant_unknown", "There is no tenant with this id or slug.");
+            found.map(|tenant| tenant.id).ok_or_else(unknown)
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct DomainBody {
+    #[serde(flatten)]
+    view: DomainView,
+    /// The page that shows it to people.
+    page: String,
+}
+
+async fn body(state: &WebState, id: &DomainId) -> Result<axum::Json<DomainBody>, Problem> {
+    let view = show::domain(&state.store, &state.apex, id, state.env.now()).await?.ok_or_else(Problem::no_domain)?;
+    Ok(axum::Json(DomainBody { page: state.domain_page(id), view }))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::web) struct ClaimBody {
+    tenant: Option<String>,
+    hostname: String,
+}
+
+/// `POST /api/v1/domains`: 201 for a new claim, 200 for one that stands already.
+pub(in crate::web) async fn claim_domain(
+    State(state): State<WebState>,
+    ApiCaller(caller): ApiCaller,
+    Json(claim): Json<ClaimBody>,
+) -> Result<impl IntoResponse, Problem> {
+    let tenant = tenant_of(&state, &caller, claim.tenant.as_deref(), "/tenant").await?;
+    let hostname = Hostname::parse(&claim.hostname, &state.rules).map_err(Problem::hostname)?;
+    let filter = DomainFilter { tenant: Some(tenant.clone()), hostname: Some(hostname.clone()), after: None };
+    let before = show::list(&state.store, &filter, i64::MAX).await?;
+    let id = state.doors.claim(&tenant, &hostname, &caller.actor()).await?;
+    let status = if before.iter().any(|known| known.id == id) { StatusCode::OK } else { StatusCode::CREATED };
+    Ok((status, [(header::LOCATION, state.api_domain(&id))], body(&state, &id).await?))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::web) struct DomainsQuery {
+    tenant: Option<String>,
+    hostname: Option<String>,
+    cursor: Option<String>,
+    limit: Option<u32>,
+}
+
+/// `GET /api/v1/domains`: oldest first; a tenant sees its own.
+pub(in crate::web) async fn list_domains(
+    State(state): State<WebState>,
+    ApiCaller(caller): ApiCaller,
+    Asked(query): Asked<DomainsQuery>,
+) -> Result<impl IntoResponse, Problem> {
+    let limit = page_length(query.limit)?;
+    let tenant = match (&query.tenant, &caller.principal) {
+        (None, Principal::Operator) => None,
+        (named, _) => Some(tenant_of(&state, &caller, named.as_deref(), "tenant").await?),
+    };
+    let hostname =
+        query.hostname.as_deref().map(|h| Hostname::parse(h, &state.rules)).transpose().map_err(Problem::hostname)?;
+    let after = match query.cursor.as_deref() {
+        None => None,
+        Some(cursor) => Some(cursor.parse::<DomainId>().map_err(|e| {
+            let detail = format!("{e}; take the cursor from the `next` of the page before");
+            Problem::field(FieldError { field: "cursor".into(), code: "cursor_invalid".into(), detail, suggestion: None })
+        })?),
+    };
+    let items = show::list(&state.store, &DomainFilter { tenant, hostname, after }, limit).await?;
+    let full = i64::try_from(items.len()).is_ok_and(|n| n == limit);
+    let next = items.last().filter(|_| full).map(|last| {
+        let limit = limit.to_string();
+        let mut question = vec![("cursor", last.id.as_str()), ("limit", &limit)];
+        question.extend(query.tenant.as_deref().map(|tenant| ("tenant", tenant)));
+        question.extend(query.hostname.as_deref().map(|hostname| ("hostname", hostname)));
+        state.next_page("/api/v1/domains", &question)
+    });
+    Ok(axum::Json(Page { items, next }))
+}
+
+/// `GET /api/v1/domains/{id}`
+pub(in crate::web) async fn get_domain(
+    State(state): State<WebState>,
+    ApiCaller(caller): ApiCaller,
+    Id(id): Id,
+) -> Result<impl IntoResponse, Problem> {
+    let id = own_domain(&state, &caller, &id).await?;
+    body(&state, &id).await
+}
+
+/// `POST /api/v1/domains/{id}/check`: 202, the look is under way.
+pub(in crate::web) async fn check_domain(
+    State(state): State<WebState>,
+    ApiCaller(caller): ApiCaller,
+    Id(id): Id,
+) -> Result<impl IntoResponse, Problem> {
+    let id = own_domain(&state, &caller, &id).await?;
+    state.doors.check_now(&id, &caller.actor()).await?;
+    Ok((StatusCode::ACCEPTED, body(&state, &id).await?))
+}
+
+/// `DELETE /api/v1/domains/{id}`: 200 with what became of it.
+pub(in crate::web) async fn remove_domain(
+    State(state): State<WebState>,
+    ApiCaller(caller): ApiCaller,
+    Id(id): Id,
+) -> Result<impl IntoResponse, Problem> {
+    let id = own_domain(&state, &caller, &id).await?;
+    state.doors.remove(&id, &caller.actor()).await?;
+    body(&state, &id).await
+}

@@ -1,0 +1,33 @@
+//! `/api/v1`: one file a resource, one function an operation.
+
+pub(super) mod domains;
+pub(super) mod events;
+pub(super) mod tenants;
+
+use serde::Serialize;
+
+use super::problem::{FieldError, Problem};
+
+/// A page of a list.
+#[derive(Serialize)]
+pub(super) struct Page<T> {
+    items: Vec<T>,
+    /// Where the next page is; null on the last one.
+    next: Option<String>,
+}
+
+/// How many items a page holds at most.
+const MOST: u32 = 200;
+
+/// The wanted length of a page.
+fn page_length(asked: Option<u32>) -> Result<i64, Problem> {
+    match asked.unwrap_or(50) {
+        n @ 1..=MOST => Ok(i64::from(n)),
+        n => Err(Problem::field(FieldError {
+            field: "limit".into(),
+            code: "limit_out_of_range".into(),
+            detail: format!("limit is {n}; it must be from 1 to {MOST}."),
+            suggestion: Some(n.clamp(1, MOST).to_string()),
+        })),
+    }
+}

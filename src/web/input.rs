@@ -1,0 +1,54 @@
+//! Bodies, queries and paths, whose rejections are problems.
+
+use axum::extract::rejection::{JsonRejection, QueryRejection};
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use serde::de::DeserializeOwned;
+
+use super::problem::Problem;
+
+/// A JSON body.
+pub(super) struct Json<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
+    type Rejection = Problem;
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let body = axum::Json::<T>::from_request(request, state).await;
+        body.map(|axum::Json(value)| Json(value)).map_err(|rejection| {
+            let status = rejection.status();
+            let (code, title) = match (&rejection, status) {
+                (_, StatusCode::PAYLOAD_TOO_LARGE) => ("body_too_large", "The body is too large"),
+                (JsonRejection::MissingJsonContentType(_), _) => ("not_json", "The body must be JSON"),
+                (JsonRejection::JsonDataError(_), _) => ("wrong_fields", "The body has not the expected fields"),
+                _ => ("bad_json", "The body is not JSON"),
+            };
+            let status = if code == "wrong_fields" { StatusCode::UNPROCESSABLE_ENTITY } else { status };
+            Problem::new(status, code, title, rejection.body_text())
+        })
+    }
+}
+
+/// A query string.
+pub(super) struct Asked<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {
+    type Rejection = Problem;
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let query = Query::<T>::from_request_parts(parts, state).await;
+        query.map(|Query(value)| Asked(value)).map_err(|rejection: QueryRejection| {
+            Problem::new(StatusCode::BAD_REQUEST, "bad_query", "The query is not understood", rejection.body_text())
+        })
+    }
+}
+
+/// The `{id}` of the path, as text: whoever reads it says what is not found.
+pub(super) struct Id(pub String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Id {
+    type Rejection = Problem;
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let path = Path::<String>::from_request_parts(parts, state).await;
+        path.map(|Path(id)| Id(id)).map_err(|_| Problem::no_route())
+    }
+}

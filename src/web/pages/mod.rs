@@ -1,0 +1,28 @@
+//! Pages for people: rendered here, whole without JavaScript, styled by one file of our own.
+
+pub(super) mod domain;
+mod form;
+mod page;
+#[cfg(test)]
+mod tests;
+mod when;
+
+use askama::Template;
+use axum::http::header;
+use axum::response::IntoResponse;
+
+/// A problem, said to people.
+#[derive(Template)]
+#[template(path = "problem.html")]
+pub(super) struct ProblemPage<'a> {
+    pub(super) status: u16,
+    pub(super) title: &'a str,
+    pub(super) detail: &'a str,
+    pub(super) home: &'a str,
+}
+
+/// `GET /assets/style.css`
+pub(super) async fn style() -> impl IntoResponse {
+    let headers = [(header::CONTENT_TYPE, "text/css; charset=utf-8"), (header::CACHE_CONTROL, "public, max-age=300")];
+    (headers, include_str!("../../../templates/style.css"))
+}

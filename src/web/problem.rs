@@ -1,0 +1,197 @@
+//! Every "no" of API and pages: RFC 9457 problem details, or the same as a page for people.
+
+use std::time::Duration;
+
+use askama::Template as _;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{Html, IntoResponse, Response};
+use serde::Serialize;
+use serde_json::json;
+
+use super::doors::DoorError;
+use super::pages::ProblemPage;
+use super::state::WebState;
+use crate::model::hostname::HostnameError;
+use crate::store::StoreError;
+use crate::telemetry::Chain;
+
+/// What is wrong with one field of the input.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FieldError {
+    /// JSON pointer into the body, or the name of a query parameter.
+    pub field: String,
+    /// Stable code.
+    pub code: String,
+    /// What was seen and what to give instead.
+    pub detail: String,
+    /// A value that would be accepted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub suggestion: Option<String>,
+}
+
+/// A problem.
+#[derive(Clone, Debug)]
+pub struct Problem {
+    status: StatusCode,
+    code: &'static str,
+    title: &'static str,
+    detail: String,
+    errors: Vec<FieldError>,
+    retry_after: Option<Duration>,
+    challenge: Option<&'static str>,
+}
+
+impl Problem {
+    pub(super) fn new(status: StatusCode, code: &'static str, title: &'static str, detail: impl Into<String>) -> Self {
+        Problem { status, code, title, detail: detail.into(), errors: vec![], retry_after: None, challenge: None }
+    }
+
+    /// There is none, or it is somebody else's: nobody can tell which.
+    pub(super) fn no_domain() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "domain_not_found", "No such domain", "There is no domain with this id.")
+    }
+
+    pub(super) fn no_tenant() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "tenant_not_found", "No such tenant", "There is no tenant with this id or slug.")
+    }
+
+    pub(super) fn no_route() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not_found", "Not found", "There is nothing at this address.")
+    }
+
+    pub(super) fn wrong_method() -> Self {
+        let detail = "This address does not take this method; the Allow header lists those it takes.";
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "Method not allowed", detail)
+    }
+
+    pub(super) fn unauthorized(challenge: &'static str) -> Self {
+        let detail = "A valid API token is needed. Make one with `nameplate token create`.";
+        let problem = Self::new(StatusCode::UNAUTHORIZED, "unauthorized", "A token is needed", detail);
+        Problem { challenge: Some(challenge), ..problem }
+    }
+
+    pub(super) fn operators_only() -> Self {
+        let detail = "This is for operator tokens only.";
+        Self::new(StatusCode::FORBIDDEN, "operator_needed", "An operator token is needed", detail)
+    }
+
+    pub(super) fn forged(detail: String) -> Self {
+        Self::new(StatusCode::FORBIDDEN, "form_not_ours", "The form was not sent from its page", detail)
+    }
+
+    /// One field is wrong.
+    pub(super) fn field(error: FieldError) -> Self {
+        let problem =
+            Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_input", "The input is not valid", error.detail.clone());
+        Problem { errors: vec![error], ..problem }
+    }
+
+    pub(super) fn hostname(e: HostnameError) -> Self {
+        let problem = Self::new(StatusCode::UNPROCESSABLE_ENTITY, e.code, "The hostname cannot be claimed", e.to_string());
+        let error =
+            FieldError { field: "/hostname".into(), code: e.code.into(), detail: e.message, suggestion: e.suggestion };
+        Problem { errors: vec![error], ..problem }
+    }
+
+    pub(super) fn after(self, wait: Duration) -> Self {
+        Problem { retry_after: Some(wait), ..self }
+    }
+
+    fn json(&self, instance: &str) -> String {
+        let mut body = json!({
+            "type": format!("urn:nameplate:problem:{}", self.code),
+            "title": self.title,
+            "status": self.status.as_u16(),
+            "detail": self.detail,
+            "instance": instance,
+            "code": self.code,
+        });
+        if !self.errors.is_empty() {
+            body["errors"] = json!(self.errors);
+        }
+        body.to_string()
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(e: StoreError) -> Self {
+        tracing::error!(error = %Chain(&e), "a request failed at the store");
+        let detail = "The store cannot be used at the moment. Nothing was changed; try again.";
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "store_unavailable", "Try again shortly", detail)
+            .after(Duration::from_secs(5))
+    }
+}
+
+impl From<DoorError> for Problem {
+    fn from(e: DoorError) -> Self {
+        match e {
+            DoorError::NotFound => Problem::no_domain(),
+            DoorError::TooSoon(wait) => Problem::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                "too_soon",
+                "Asked again too soon",
+                DoorError::TooSoon(wait).to_string(),
+            )
+            .after(wait),
+            DoorError::Refused { code, message } => {
+                Problem::new(StatusCode::CONFLICT, code, "Not possible as things stand", message)
+            }
+            DoorError::Store(e) => e.into(),
+        }
+    }
+}
+
+impl IntoResponse for Problem {
+    /// Leaves the problem with the response; [`write_problems`] writes it, for it knows the request.
+    fn into_response(self) -> Response {
+        let mut response = self.status.into_response();
+        let headers = response.headers_mut();
+        if let Some(wait) = self.retry_after {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(wait.as_secs().max(1)));
+        }
+        if let Some(challenge) = self.challenge {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+        }
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+/// Writes the problem a handler left: as JSON, or as a page to those who asked for HTML outside the API.
+pub(super) async fn write_problems(State(state): State<WebState>, request: Request, next: Next) -> Response {
+    let instance = request.uri().path().to_owned();
+    let accepts = request.headers().get(header::ACCEPT).and_then(|v| v.to_str().ok()).unwrap_or_default();
+    let as_page = !instance.starts_with("/api/") && accepts.contains("text/html");
+    let mut response = next.run(request).await;
+    let Some(problem) = response.extensions_mut().remove::<Problem>() else { return response };
+    let page = if as_page {
+        let page = ProblemPage {
+            status: problem.status.as_u16(),
+            title: problem.title,
+            detail: &problem.detail,
+            home: &state.public_url,
+        };
+        page.render().ok()
+    } else {
+        None
+    };
+    let (kind, body) = match page {
+        Some(html) => ("text/html; charset=utf-8", html),
+        None => ("application/problem+json", problem.json(&instance)),
+    };
+    let (mut parts, _) = response.into_parts();
+    parts.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    parts.headers.remove(header::CONTENT_LENGTH);
+    Response::from_parts(parts, Body::from(body))
+}
+
+/// A rendered page, or the problem that it could not be rendered.
+pub(super) fn html(page: &impl askama::Template) -> Result<Html<String>, Problem> {
+    page.render().map(Html).map_err(|e| {
+        tracing::error!(error = %Chain(&e), "a page could not be rendered");
+        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "page_failed", "This page failed", "The page could not be rendered.")
+    })
+}
