@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use super::{App, AppError};
 use crate::acme::{AccountRef, AccountUrl, csr};
+use crate::model::domain::Issuer;
 use crate::model::id::IssuerId;
 use crate::store::issuers::{self, IssuerRow};
-use crate::store::{StoreError, sql};
 use crate::telemetry::Chain;
 use crate::vault::{Context, Sealed};
 
@@ -73,15 +73,11 @@ async fn ensure(app: &App, issuer: &IssuerRow) -> Result<bool, AppError> {
     }
 }
 
-/// The account with its key, opened.
-pub(super) async fn open(app: &App, id: &IssuerId, url: &str) -> Result<AccountRef, AppError> {
-    let stmt = sql("SELECT account_key FROM issuers WHERE id = $1").bind(id.as_str());
-    let row = app.store.query(stmt).await?.into_iter().next();
-    let sealed = match row {
-        Some(row) => row.opt_blob("account_key")?,
-        None => None,
-    }
-    .ok_or_else(|| StoreError::not_found(format!("the account key of issuer {id}")))?;
-    let key = app.vault.open(&context(id), &Sealed::try_from(sealed)?)?;
-    Ok(AccountRef { url: AccountUrl(url.to_owned()), key })
+/// The issuer's account with its key, opened for one call.
+pub(super) fn open(app: &App, issuer: &Issuer) -> Result<AccountRef, AppError> {
+    let (Some(url), Some(sealed)) = (&issuer.account_url, &issuer.sealed_account_key) else {
+        return Err(AppError::NoAccount(issuer.name.clone()));
+    };
+    let key = app.vault.open(&context(&issuer.id), &Sealed::try_from(sealed.clone())?)?;
+    Ok(AccountRef { url: AccountUrl(url.clone()), key })
 }

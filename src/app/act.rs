@@ -1,6 +1,6 @@
 //! Effects of a step: the intent is durable first, then the one call is made.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use super::{App, AppError, account, advance};
 use crate::acme::{AccountRef, AcmeError, Authority, Class, OrderStatus, csr};
@@ -9,8 +9,8 @@ use crate::model::domain::{Effect, Situation};
 use crate::model::order::Order;
 use crate::model::outcome::Outcome;
 use crate::model::secret::Secret;
+use crate::store::StoreError;
 use crate::store::record::{self, Recorded};
-use crate::store::{StoreError, attempts};
 use crate::telemetry::Chain;
 use crate::vault::Sealed;
 
@@ -18,20 +18,18 @@ use crate::vault::Sealed;
 pub(super) async fn act(app: &App, s: &Situation, effect: Effect) -> Result<Option<Outcome>, AppError> {
     let Some(order) = &s.order else { return Ok(None) };
     // Whatever can fail on our side fails before the intent says that the CA may have acted.
-    let (authority, account) = at_ca(app, s).await?;
+    let (authority, account) = at_ca(app, s)?;
     let csr_der = match effect {
         Effect::Finalize => {
-            let key = order_key(app, order).await?;
+            let key = order_key(app, order)?;
             csr::csr(&key, std::slice::from_ref(&s.domain.hostname))?
         }
         Effect::NewOrder | Effect::Announce => Vec::new(),
     };
-    let mut tx = app.store.begin().await?;
-    if record::intent(&mut tx, s, effect, order.id.as_str(), app.env.now()).await? != Recorded::Yes {
+    app.boundary.cross("before the intent").await;
+    if record::intent(&app.store, s, effect, order.id.as_str(), app.env.now()).await? != Recorded::Yes {
         return Ok(None);
     }
-    app.boundary.cross("before the intent's commit").await;
-    tx.commit().await?;
     app.boundary.cross("intent recorded").await;
     let url = order.url.as_deref().unwrap_or_default();
     let outcome = match effect {
@@ -55,27 +53,15 @@ pub(super) async fn act(app: &App, s: &Situation, effect: Effect) -> Result<Opti
 }
 
 /// The CA of the domain's issuer, and the account that speaks to it.
-pub(super) async fn at_ca(app: &App, s: &Situation) -> Result<(Arc<dyn Authority>, AccountRef), AppError> {
+pub(super) fn at_ca(app: &App, s: &Situation) -> Result<(Arc<dyn Authority>, AccountRef), AppError> {
     let issuer = &s.issuer;
     let authority = app.authorities.get(&issuer.name).ok_or_else(|| AppError::NoAuthority(issuer.name.clone()))?;
-    let url = issuer.account_url.as_deref().ok_or_else(|| AppError::NoAccount(issuer.name.clone()))?;
-    let known = app.accounts.lock().unwrap_or_else(PoisonError::into_inner).get(&issuer.id).cloned();
-    let account = match known {
-        Some(account) if account.url.0 == url => account,
-        _ => {
-            let account = account::open(app, &issuer.id, url).await?;
-            app.accounts.lock().unwrap_or_else(PoisonError::into_inner).insert(issuer.id.clone(), account.clone());
-            account
-        }
-    };
-    Ok((Arc::clone(authority), account))
+    Ok((Arc::clone(authority), account::open(app, issuer)?))
 }
 
 /// The key of an order's certificate.
-pub(super) async fn order_key(app: &App, order: &Order) -> Result<Secret, AppError> {
-    let sealed = attempts::sealed_key(&app.store, &order.id)
-        .await?
-        .ok_or_else(|| StoreError::not_found(format!("the key of order {}", order.id)))?;
+pub(super) fn order_key(app: &App, order: &Order) -> Result<Secret, AppError> {
+    let sealed = order.sealed_key.clone().ok_or_else(|| StoreError::not_found(format!("the key of order {}", order.id)))?;
     Ok(app.vault.open(&advance::key_context(order), &Sealed::try_from(sealed)?)?)
 }
 

@@ -23,16 +23,15 @@ pub mod tenants;
 pub mod tokens;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use tokio::sync::Notify;
 
-use crate::acme::{AccountRef, AcmeError, Authority};
+use crate::acme::{AcmeError, Authority};
 use crate::dns::Look;
 use crate::env::Env;
 use crate::model::domain::RoutingMode;
-use crate::model::id::IssuerId;
 use crate::model::look::Platform;
 use crate::reach::Reach;
 use crate::store::{Store, StoreError, Wake};
@@ -114,8 +113,6 @@ pub struct App {
     pub bells: Bells,
     /// Where a step may be cut.
     pub boundary: Arc<dyn Boundary>,
-    /// Opened account keys, by issuer.
-    pub accounts: Arc<Mutex<HashMap<IssuerId, AccountRef>>>,
 }
 
 /// Why a use case could not be carried out, for reasons that are not the caller's.

@@ -169,7 +169,7 @@ async fn token(app: &App, s: &Situation, order: &Order) -> Result<Conclusion, Ap
 }
 
 async fn authorization(app: &App, s: &Situation, order: &Order) -> Result<Conclusion, AppError> {
-    let (authority, account) = act::at_ca(app, s).await?;
+    let (authority, account) = act::at_ca(app, s)?;
     let url = order.url.as_deref().unwrap_or_default();
     let read = authority.authorizations(&account, url).await;
     let now = app.env.now();
@@ -198,7 +198,7 @@ async fn authorization(app: &App, s: &Situation, order: &Order) -> Result<Conclu
 }
 
 async fn order_at_ca(app: &App, s: &Situation, order: &Order) -> Result<Conclusion, AppError> {
-    let (authority, account) = act::at_ca(app, s).await?;
+    let (authority, account) = act::at_ca(app, s)?;
     let url = order.url.as_deref().unwrap_or_default();
     let view = match authority.order(&account, url).await {
         Ok(view) => view,
@@ -215,13 +215,13 @@ async fn order_at_ca(app: &App, s: &Situation, order: &Order) -> Result<Conclusi
 }
 
 async fn issued_chain(app: &App, s: &Situation, order: &Order) -> Result<Conclusion, AppError> {
-    let (authority, account) = act::at_ca(app, s).await?;
+    let (authority, account) = act::at_ca(app, s)?;
     let url = order.url.as_deref().unwrap_or_default();
     let pem = match authority.certificate(&account, url).await {
         Ok(pem) => pem,
         Err(e) => return Ok(conclude::trouble(s, order, None, &act::trouble(&e), app.env.now()).into()),
     };
-    let key = act::order_key(app, order).await?;
+    let key = act::order_key(app, order)?;
     let now = app.env.now();
     let names = std::slice::from_ref(&s.domain.hostname);
     Ok(match chain::check(&pem, &key, names, now) {

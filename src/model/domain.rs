@@ -170,6 +170,7 @@ pub struct Issuer {
     pub directory: String,
     pub caa_identities: Vec<String>,
     pub account_url: Option<String>,
+    pub sealed_account_key: Option<Vec<u8>>,
 }
 
 /// The certificate in use.

@@ -72,8 +72,8 @@ pub struct Order {
     pub state_since: Moment,
     /// Not eligible before.
     pub not_before: Moment,
-    /// Whether the key of its certificate is drawn and sealed.
-    pub has_key: bool,
+    /// The key of its certificate, sealed for this row, once it is drawn.
+    pub sealed_key: Option<Vec<u8>>,
     /// Its URL at the CA.
     pub url: Option<String>,
     /// The URL of its HTTP-01 challenge.

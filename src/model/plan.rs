@@ -138,7 +138,7 @@ fn plan_order(s: &Situation, order: &Order, now: Moment) -> Next {
                 Next::Change(Change::Requeue)
             } else if !fresh(s, now) {
                 Next::Observe(Observe::Dns)
-            } else if !order.has_key {
+            } else if order.sealed_key.is_none() {
                 Next::Change(Change::PrepareKey)
             } else {
                 Next::Act(Effect::NewOrder)

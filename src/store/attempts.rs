@@ -1,7 +1,7 @@
-//! Small reads that a step needs now and then: earlier values, an order's key, a challenge's token.
+//! Small reads that a step needs now and then: earlier values, a challenge's token.
 
 use super::{Store, StoreResult, sql};
-use crate::model::id::{AttemptId, ChallengeId, DomainId, OrderId};
+use crate::model::id::{AttemptId, ChallengeId, DomainId};
 
 /// Values of a domain's earlier attempts: shown as such, never accepted.
 pub async fn superseded(store: &Store, domain: &DomainId, present: &AttemptId) -> StoreResult<Vec<String>> {
@@ -9,12 +9,6 @@ pub async fn superseded(store: &Store, domain: &DomainId, present: &AttemptId) -
         .bind(domain.as_str())
         .bind(present.as_str());
     store.query(stmt).await?.iter().map(|row| row.text("value")).collect()
-}
-
-/// The sealed key of an order's certificate.
-pub async fn sealed_key(store: &Store, order: &OrderId) -> StoreResult<Option<Vec<u8>>> {
-    let rows = store.query(sql("SELECT sealed_key FROM orders WHERE id = $1").bind(order.as_str())).await?;
-    rows.first().map_or(Ok(None), |row| row.opt_blob("sealed_key"))
 }
 
 /// The token of a challenge and its answer.

@@ -1,6 +1,6 @@
 //! Recording: the intent before an effect, the outcome after a step. A stale generation can write neither.
 
-use super::{Stmt, StoreError, StoreResult, Tx, outbox, sql};
+use super::{Stmt, Store, StoreError, StoreResult, Tx, outbox, sql};
 use crate::model::domain::{Domain, Effect, Situation};
 use crate::model::id::{EventId, GrantId, OrderId};
 use crate::model::moment::Moment;
@@ -21,29 +21,30 @@ pub enum Recorded {
     NotHolder,
 }
 
-/// Records that `effect` is about to be done. The caller commits when it is [`Recorded::Yes`] and drops `tx` when not.
-pub async fn intent(tx: &mut Tx, s: &Situation, effect: Effect, object_id: &str, now: Moment) -> StoreResult<Recorded> {
-    let mut stmts = vec![
-        sql("INSERT INTO intents (subject_kind, subject_id, effect, object_id, generation, recorded_at) \
-             SELECT 'domain', d.id, $3, $4, d.generation, $5 FROM domains d WHERE d.id = $1 AND d.generation = $2 \
-             ON CONFLICT (subject_kind, subject_id) DO UPDATE SET effect = excluded.effect, \
-               object_id = excluded.object_id, generation = excluded.generation, recorded_at = excluded.recorded_at")
-        .bind(s.domain.id.as_str())
-        .bind(s.domain.generation)
-        .bind(effect.as_str())
-        .bind(object_id)
-        .bind(now),
-    ];
-    if effect == Effect::NewOrder {
-        let grant = s.grant.as_ref().map_or("", |g| g.id.as_str());
-        stmts.push(
-            sql("UPDATE grants SET state = 'used' WHERE id = $1 AND state = 'open' AND expires_at > $2")
-                .bind(grant)
-                .bind(now),
-        );
+/// Records that `effect` is about to be done; durable when this returns [`Recorded::Yes`].
+pub async fn intent(store: &Store, s: &Situation, effect: Effect, object_id: &str, now: Moment) -> StoreResult<Recorded> {
+    let intent = sql("INSERT INTO intents (subject_kind, subject_id, effect, object_id, generation, recorded_at) \
+         SELECT 'domain', d.id, $3, $4, d.generation, $5 FROM domains d WHERE d.id = $1 AND d.generation = $2 \
+         ON CONFLICT (subject_kind, subject_id) DO UPDATE SET effect = excluded.effect, \
+           object_id = excluded.object_id, generation = excluded.generation, recorded_at = excluded.recorded_at")
+    .bind(s.domain.id.as_str())
+    .bind(s.domain.generation)
+    .bind(effect.as_str())
+    .bind(object_id)
+    .bind(now);
+    if effect != Effect::NewOrder {
+        return Ok(if store.execute(intent).await? == 1 { Recorded::Yes } else { Recorded::Superseded });
     }
-    let changed = tx.batch(stmts).await?;
-    Ok(if changed.iter().all(|n| *n == 1) { Recorded::Yes } else { Recorded::Superseded })
+    // The grant is used with the same stroke: the dispatcher can take it back before, and never after.
+    let grant = sql("UPDATE grants SET state = 'used' WHERE id = $1 AND state = 'open' AND expires_at > $2")
+        .bind(s.grant.as_ref().map_or("", |g| g.id.as_str()))
+        .bind(now);
+    let mut tx = store.begin().await?;
+    if tx.batch(vec![intent, grant]).await?.iter().any(|n| *n != 1) {
+        return Ok(Recorded::Superseded);
+    }
+    tx.commit().await?;
+    Ok(Recorded::Yes)
 }
 
 /// Records an outcome decided at the situation's generation. The caller commits when it is [`Recorded::Yes`] and drops `tx`

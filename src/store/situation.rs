@@ -56,7 +56,7 @@ fn next_to(id: &DomainId) -> Stmt {
            o.id AS o_id, o.purpose AS o_purpose, o.lane AS o_lane, o.issuer_id AS o_issuer, o.state AS o_state, \
            o.state_since AS o_since, o.not_before AS o_not_before, o.url AS o_url, o.challenge_url AS o_challenge_url, \
            o.challenge_id AS o_challenge, o.announced_at AS o_announced, \
-           CAST(CASE WHEN o.sealed_key IS NULL THEN 0 ELSE 1 END AS BIGINT) AS o_has_key, \
+           o.sealed_key AS o_key, i.account_key AS i_key, \
            g.id AS g_id, g.state AS g_state, g.expires_at AS g_expires, \
            c.id AS c_id, c.serial AS c_serial, c.not_before AS c_not_before, c.not_after AS c_not_after, \
            n.effect AS n_effect, n.object_id AS n_object, n.generation AS n_generation \
@@ -131,6 +131,7 @@ fn situation(row: Option<Row>, domain: Domain) -> StoreResult<Situation> {
             directory: row.text("i_directory")?,
             caa_identities: row.json("i_caa")?,
             account_url: row.opt_text("i_account")?,
+            sealed_account_key: row.opt_blob("i_key")?,
         },
         order: order(row)?,
         grant: grant(row)?,
@@ -162,7 +163,7 @@ fn order(row: &Row) -> StoreResult<Option<Order>> {
         state: row.parse("o_state")?,
         state_since: row.moment("o_since")?,
         not_before: row.moment("o_not_before")?,
-        has_key: row.int("o_has_key")? == 1,
+        sealed_key: row.opt_blob("o_key")?,
         url: row.opt_text("o_url")?,
         challenge_url: row.opt_text("o_challenge_url")?,
         challenge_id: row.opt_parse("o_challenge")?,

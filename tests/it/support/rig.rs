@@ -170,7 +170,6 @@ impl Rig {
             worker: "worker-0".into(),
             bells: Bells::default(),
             boundary: Arc::new(scissors.clone()),
-            accounts: Arc::default(),
         };
         let mut tx = store.begin().await.unwrap();
         let limits = BTreeMap::from([(ORDERS_PER_ACCOUNT.to_owned(), Limit { burst: 300, per_secs: 10_800 })]);
@@ -299,7 +298,6 @@ impl Rig {
         let n = self.workers.fetch_add(1, Ordering::SeqCst);
         let mut app = self.app.clone();
         app.worker = format!("worker-{n}").into();
-        app.accounts = Arc::default();
         app
     }
 
