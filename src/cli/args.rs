@@ -20,6 +20,14 @@ pub(super) struct Cli {
 
 #[derive(Subcommand)]
 pub(super) enum Command {
+    /// Serve API, pages and the feed, and do the work
+    Serve,
+    /// Do the work alone, beside a `serve` on the same database
+    Work,
+    /// Terminate TLS for visitors
+    Edge,
+    /// Start everything on this machine, to play with or to check it
+    Sandbox(SandboxArgs),
     /// Bring the database to this version's schema
     Migrate,
     /// Add and list tenants
@@ -135,6 +143,28 @@ pub(super) enum ConfigCommand {
     },
     /// Print the reference of all keys, as docs/configuration.md
     Reference,
+}
+
+#[derive(Args)]
+pub(super) struct SandboxArgs {
+    /// Keep its files here [default: a directory that goes with it]
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// Walk the whole way by itself, from claim to HTTPS; exit 1 at the first step that fails
+    #[arg(long)]
+    pub check: bool,
+    /// Which CA issues; pebble is Debian's package of that name
+    #[arg(long, value_name = "CA", default_value = "test")]
+    pub ca: CaName,
+    /// With --check: measure so many domains more
+    #[arg(long, value_name = "N", requires = "check")]
+    pub repeat: Option<usize>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(super) enum CaName {
+    Test,
+    Pebble,
 }
 
 #[derive(Clone, Copy, ValueEnum)]

@@ -28,6 +28,7 @@ pub mod sql;
 pub mod tenants;
 pub mod tokens;
 pub mod views;
+pub mod vault_keys;
 mod wake;
 
 pub use error::{StoreError, StoreResult};
