@@ -27,7 +27,7 @@ pub struct FieldError {
     /// JSON pointer into the body, or the name of a query parameter.
     pub field: String,
     /// Stable code.
-    pub code: String,
+    pub code: &'static str,
     /// What was seen and what to give instead.
     pub detail: String,
     /// A value that would be accepted.
@@ -88,14 +88,13 @@ impl Problem {
     /// One field is wrong.
     pub(super) fn field(error: FieldError) -> Self {
         let problem =
-            Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_input", "The input is not valid", error.detail.clone());
+            Self::new(StatusCode::UNPROCESSABLE_ENTITY, error.code, "The input is not valid", error.detail.clone());
         Problem { errors: vec![error], ..problem }
     }
 
     pub(super) fn hostname(e: HostnameError) -> Self {
         let problem = Self::new(StatusCode::UNPROCESSABLE_ENTITY, e.code, "The hostname cannot be claimed", e.to_string());
-        let error =
-            FieldError { field: "/hostname".into(), code: e.code.into(), detail: e.message, suggestion: e.suggestion };
+        let error = FieldError { field: "/hostname".into(), code: e.code, detail: e.message, suggestion: e.suggestion };
         Problem { errors: vec![error], ..problem }
     }
 

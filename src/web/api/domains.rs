@@ -29,8 +29,8 @@ pub(in crate::web) async fn own_domain(state: &WebState, caller: &Caller, id: &s
 
 /// The tenant that `named` (id or slug) means to this caller.
 async fn tenant_of(state: &WebState, caller: &Caller, named: Option<&str>, field: &str) -> Result<TenantId, Problem> {
-    let wrong = |code: &str, detail: &str| {
-        Problem::field(FieldError { field: field.into(), code: code.into(), detail: detail.into(), suggestion: None })
+    let wrong = |code: &'static str, detail: &str| {
+        Problem::field(FieldError { field: field.into(), code, detail: detail.into(), suggestion: None })
     };
     match (named, &caller.principal) {
         (None, Principal::Tenant(own)) => Ok(own.clone()),
@@ -110,7 +110,7 @@ pub(in crate::web) async fn list_domains(
         None => None,
         Some(cursor) => Some(cursor.parse::<DomainId>().map_err(|e| {
             let detail = format!("{e}; take the cursor from the `next` of the page before");
-            Problem::field(FieldError { field: "cursor".into(), code: "cursor_invalid".into(), detail, suggestion: None })
+            Problem::field(FieldError { field: "cursor".into(), code: "cursor_invalid", detail, suggestion: None })
         })?),
     };
     let items = show::list(&state.app.store, &DomainFilter { tenant, hostname, after }, limit).await?;

@@ -56,7 +56,7 @@ pub(in crate::web) async fn create_tenant(
             AddTenantError::Store(e) => e.into(),
             AddTenantError::Taken(_) => Problem::new(StatusCode::CONFLICT, code, "The slug is taken", detail),
             AddTenantError::Slug(_) | AddTenantError::Name(_) => {
-                Problem::field(FieldError { field: field.into(), code: code.into(), detail, suggestion: None })
+                Problem::field(FieldError { field: field.into(), code, detail, suggestion: None })
             }
         }
     })?;
