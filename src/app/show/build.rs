@@ -84,7 +84,8 @@ fn due(at: Moment) -> Option<Moment> {
 fn check(e: &Evidence, row: &DomainRow) -> CheckView {
     let (finding, reason) = (&e.finding, e.finding.reason);
     let looking = matches!(row.claim, Claim::AwaitingDns | Claim::Queued | Claim::Live);
-    let deadline = (row.claim == Claim::AwaitingDns).then_some(row.attempt.deadline);
+    let open = row.claim == Claim::AwaitingDns && reason.verdict() != Verdict::Pass;
+    let deadline = open.then_some(row.attempt.deadline);
     CheckView {
         check: finding.check,
         verdict: reason.verdict(),
