@@ -15,12 +15,13 @@ mod dns_views;
 mod docs;
 mod edge;
 mod feed;
+mod kill;
 mod pages;
 mod pebble;
 mod queue;
 mod reach;
+mod sandbox;
 mod sandbox_ca;
 mod services;
-
 mod store_conformance;
 mod support;
