@@ -16,6 +16,7 @@ mod feed;
 mod pebble;
 mod queue;
 mod reach;
+mod routine;
 mod sandbox_ca;
 mod services;
 
