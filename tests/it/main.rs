@@ -7,6 +7,7 @@ mod crash;
 mod dns_cases;
 mod dns_fields;
 mod dns_limits;
+mod dns_more;
 mod dns_reasons;
 mod dns_server;
 mod dns_views;
