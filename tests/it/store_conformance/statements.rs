@@ -50,10 +50,11 @@ fn literal(source: &str) -> Option<String> {
     }
 }
 
-/// The arguments of all calls of `sql` in a source, up to its tests.
+/// The statements of a source, up to its tests: the literals that `sql` is called with and, where it is called with a name,
+/// the constants that hold a statement.
 fn statements(file: &str, source: &str) -> Vec<Found> {
     let source = source.split("#[cfg(test)]").next().unwrap_or_default();
-    let mut found = Vec::new();
+    let (mut found, mut named): (Vec<Found>, Vec<String>) = (Vec::new(), Vec::new());
     for (at, call) in source.match_indices("sql(") {
         let before = source[..at].chars().next_back().unwrap_or(' ');
         if before.is_alphanumeric() || before == '_' || source[..at].ends_with("fn ") {
@@ -87,6 +88,8 @@ fn the_reader_of_statements_reads_what_the_compiler_does() {
     let source = "sql(\"SELECT \\\n      1\") sql(\n r#\"SELECT \"a\"\"#) my_sql(x) pub fn sql(text) sql(\"it\\\"s\")";
     let texts: Vec<_> = statements("x.rs", source).into_iter().map(|found| found.text).collect();
     assert_eq!(texts, ["SELECT 1", "SELECT \"a\"", "it\"s"]);
+    let named = statements("x.rs", "const A: &str = \"SELECT 2\"; const B: &str = \"id, name\"; sql(A)");
+    assert_eq!(named.into_iter().map(|found| found.text).collect::<Vec<_>>(), ["SELECT 2"]);
 }
 
 /// Parameters are given their types when they are bound; here PostgreSQL must find them out. Where it cannot (the branches of
