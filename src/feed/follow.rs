@@ -20,6 +20,7 @@ use super::wire::{Exception, Message, WireError};
 use crate::env::Env;
 use crate::model::feed::{Deltas, Entry, Position, Snapshot};
 use crate::model::feed_apply::{Book, Served};
+use crate::model::id::CertificateId;
 use crate::telemetry::Chain;
 use crate::vault::distribution::{DistributionKey, Packet, Wrapped};
 
@@ -34,6 +35,8 @@ const LONGEST_WAIT: Duration = Duration::from_secs(30);
 /// Looks at what a reader really serves.
 #[async_trait]
 pub trait Observer: Send + Sync + 'static {
+    /// These certificates changed, or all may have: what was derived from them is stale.
+    fn changed(&self, certificates: Option<&[CertificateId]>);
     /// Looks at these names' certificates.
     async fn observe(&self, served: Vec<Served>);
     /// All certificates that are held and not served; looks again at those known to be.
@@ -240,6 +243,7 @@ impl Running<'_> {
             "took a snapshot of the feed"
         );
         let served = self.follower.replica.replace(Book::from_snapshot(snapshot));
+        self.confirm.observer.changed(None);
         self.write_copy(None)?;
         self.settle(served, position, saved).await
     }
@@ -249,6 +253,9 @@ impl Running<'_> {
         let position = Position { epoch: deltas.epoch, seq: deltas.upto };
         match self.follower.replica.apply(deltas.clone()) {
             Some(Ok((applied, served))) => {
+                if !applied.certificates.is_empty() {
+                    self.confirm.observer.changed(Some(&applied.certificates));
+                }
                 for subject in applied.refused {
                     tracing::error!(subject, "the feed sent an older entry than the one at hand; it was refused");
                 }
