@@ -156,6 +156,12 @@ pub fn spend_join_token(digest: &[u8], now: Moment) -> Stmt {
     .bind(now)
 }
 
+/// Shuts an edge out for ever and frees its name: no name that an operator gives has a space. One row changes, once.
+pub fn revoke(id: &EdgeId) -> Stmt {
+    sql("UPDATE edges SET status = 'revoked', name = name || ' ' || id WHERE id = $1 AND status <> 'revoked'")
+        .bind(id.as_str())
+}
+
 /// A distribution key, sealed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DistributionKeyRow {

@@ -25,8 +25,12 @@ use crate::support::feed_world::{World, until};
 
 /// A member that was let in, and its line.
 async fn enrolled(world: &World, name: &str) -> (Member, FeedClient) {
+    enrolled_in(world, name, name).await
+}
+
+async fn enrolled_in(world: &World, dir: &str, name: &str) -> (Member, FeedClient) {
     let token = world.join_token().await;
-    let mut member = Member::open_or_join(&world.dir.path().join(name), token.expose_str(), &world.env).unwrap();
+    let mut member = Member::open_or_join(&world.dir.path().join(dir), token.expose_str(), &world.env).unwrap();
     let client = FeedClient::new(&member).unwrap();
     client.enrol(&mut member, name).await.unwrap();
     (member, client)
@@ -138,6 +142,9 @@ async fn a_revoked_edge_hears_nothing_more_and_the_distribution_key_rotates() {
     assert!(matches!(client.changes(start(&world), Duration::ZERO).await, Err(ClientError::Refused { .. })));
     assert!(matches!(client.keys().await, Err(ClientError::Refused { .. })));
     assert!(matches!(client.ack(None, vec![]).await, Err(ClientError::Refused { .. })));
+
+    // The name is free again, the credential is not.
+    enrolled_in(&world, "edge-1-anew", "edge-1").await;
 
     let after = other.keys().await.unwrap();
     assert_eq!((after.len(), after[1].key_id()), (2, before[0].key_id()));
