@@ -150,10 +150,11 @@ struct Confirm {
 impl Confirm {
     async fn beat(&self, env: &Env) {
         loop {
+            // What is confirmed first is what the copy holds, not that there is nothing yet.
+            env.sleep(HEARTBEAT).await;
             if let Err(error) = self.send(None).await {
                 tracing::warn!(error = &error as &dyn Error, "the control plane did not hear this edge's heartbeat");
             }
-            env.sleep(HEARTBEAT).await;
         }
     }
 

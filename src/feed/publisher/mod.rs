@@ -11,17 +11,21 @@
 mod answers;
 mod handlers;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use super::identity::Feed;
 
+/// Connections at a time: two for each of a thousand edges, and some to spare.
+const CONNECTIONS: usize = 4_096;
 /// How long a peer may take for its handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// How long it may take for a request's head, and be idle between two.
@@ -32,14 +36,19 @@ const DRAIN: Duration = Duration::from_secs(5);
 impl Feed {
     /// Answers edges on a bound listener until told to stop.
     pub async fn serve(&self, listener: TcpListener, stop: CancellationToken) {
+        let open = Arc::new(Semaphore::new(CONNECTIONS));
         let acceptor = TlsAcceptor::from(self.tls());
         let router = handlers::router(self.clone(), stop.clone());
         let drain = GracefulShutdown::new();
         loop {
-            let stream = tokio::select! {
+            let accepted = async {
+                let permit = Arc::clone(&open).acquire_owned().await;
+                (permit, listener.accept().await)
+            };
+            let (permit, stream) = tokio::select! {
                 () = stop.cancelled() => break,
-                accepted = listener.accept() => match accepted {
-                    Ok((stream, _)) => stream,
+                (permit, accepted) = accepted => match accepted {
+                    Ok((stream, _)) => (permit, stream),
                     Err(error) => {
                         // Out of file descriptors, most likely: let some go before trying again.
                         tracing::warn!(%error, "the feed could not accept a connection");
@@ -48,7 +57,11 @@ impl Feed {
                     }
                 },
             };
-            tokio::spawn(connection(acceptor.clone(), stream, router.clone(), drain.watcher()));
+            let served = connection(acceptor.clone(), stream, router.clone(), drain.watcher());
+            tokio::spawn(async move {
+                served.await;
+                drop(permit);
+            });
         }
         drop(listener);
         tokio::select! {

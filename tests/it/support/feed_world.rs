@@ -308,6 +308,12 @@ impl RunningEdge {
         RunningEdge { plain: plain_at, tls: tls_at, view, stop, task }
     }
 
+    /// Ends it without a word, as a crash does.
+    pub async fn kill(self) {
+        self.task.abort();
+        assert!(self.task.await.unwrap_err().is_cancelled());
+    }
+
     pub async fn stop(self) {
         self.stop.cancel();
         self.task.await.unwrap();
