@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 
 /// A domain of their own for every customer of a SaaS.
 #[derive(Parser)]
@@ -61,7 +61,7 @@ pub(super) enum TokenCommand {
 }
 
 #[derive(Args)]
-#[group(id = "whose", required = true, multiple = false, args = ["operator", "tenant"])]
+#[command(group(ArgGroup::new("whose").required(true).args(["operator", "tenant"])))]
 pub(super) struct NewToken {
     /// For the platform: sees and does everything
     #[arg(long)]

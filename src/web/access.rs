@@ -23,7 +23,7 @@ pub(super) async fn harden(State(state): State<WebState>, request: Request, next
     // Not `no-referrer`: forms would then be sent with `Origin: null`.
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
-    if state.public_url.starts_with("https://") {
+    if state.settings.public_url.starts_with("https://") {
         headers.insert(header::STRICT_TRANSPORT_SECURITY, HeaderValue::from_static("max-age=31536000"));
     }
     response
@@ -31,13 +31,13 @@ pub(super) async fn harden(State(state): State<WebState>, request: Request, next
 
 /// Writes one line a request: the route, not the path, and never a header.
 pub(super) async fn log(State(state): State<WebState>, request: Request, next: Next) -> Response {
-    let begun = state.env.now();
+    let begun = state.app.env.now();
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>().map_or("-", MatchedPath::as_str).to_owned();
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(addr)| addr.ip());
-    let client = peer.map(|peer| client_of(peer, request.headers(), &state.trusted_proxies));
+    let client = peer.map(|peer| client_of(peer, request.headers(), &state.settings.trusted_proxies));
     let response = next.run(request).await;
-    let duration_ms = state.env.now().since(begun).as_millis();
+    let duration_ms = state.app.env.now().since(begun).as_millis();
     let client = client.map_or_else(|| "-".to_owned(), |ip| ip.to_string());
     tracing::info!(%method, route, status = response.status().as_u16(), client, duration_ms, "request");
     response

@@ -49,7 +49,7 @@ impl FromRequestParts<WebState> for ApiCaller {
     async fn from_request_parts(parts: &mut Parts, state: &WebState) -> Result<Self, Problem> {
         let refused = || Problem::unauthorized("Bearer realm=\"nameplate\"");
         let token = bearer(parts).ok_or_else(refused)?;
-        let caller = authenticate(&state.store, state.env.now(), &token).await?;
+        let caller = authenticate(&state.app.store, state.app.env.now(), &token).await?;
         caller.map(ApiCaller).ok_or_else(refused)
     }
 }
@@ -60,7 +60,7 @@ impl FromRequestParts<WebState> for PageCaller {
         let refused =
             || Problem::unauthorized("Basic realm=\"Nameplate: any name, the API token as password\", charset=\"UTF-8\"");
         let token = bearer(parts).or_else(|| basic(parts)).ok_or_else(refused)?;
-        let caller = authenticate(&state.store, state.env.now(), &token).await?.ok_or_else(refused)?;
+        let caller = authenticate(&state.app.store, state.app.env.now(), &token).await?.ok_or_else(refused)?;
         Ok(PageCaller { caller, token })
     }
 }

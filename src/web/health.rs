@@ -7,6 +7,6 @@ use super::state::WebState;
 
 /// Answers once the store answered.
 pub(super) async fn healthz(State(state): State<WebState>) -> Result<axum::Json<serde_json::Value>, Problem> {
-    state.store.read().await?;
+    state.app.store.read().await?;
     Ok(axum::Json(serde_json::json!({ "status": "ok" })))
 }

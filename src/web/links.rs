@@ -6,20 +6,20 @@ use crate::model::id::{DomainId, TenantId};
 impl WebState {
     /// The page of a domain.
     pub fn domain_page(&self, id: &DomainId) -> String {
-        format!("{}/domains/{id}", self.public_url)
+        format!("{}/domains/{id}", self.settings.public_url)
     }
 
     pub(super) fn api_domain(&self, id: &DomainId) -> String {
-        format!("{}/api/v1/domains/{id}", self.public_url)
+        format!("{}/api/v1/domains/{id}", self.settings.public_url)
     }
 
     pub(super) fn api_tenant(&self, id: &TenantId) -> String {
-        format!("{}/api/v1/tenants/{id}", self.public_url)
+        format!("{}/api/v1/tenants/{id}", self.settings.public_url)
     }
 
     /// The next page of a list: the same question with another cursor.
     pub(super) fn next_page(&self, path: &str, question: &[(&str, &str)]) -> String {
-        format!("{}{path}?{}", self.public_url, query(question))
+        format!("{}{path}?{}", self.settings.public_url, query(question))
     }
 }
 

@@ -1,17 +1,16 @@
 //! The API and the pages.
 //!
-//! A router over [`WebState`]; what changes something goes through [`Doors`], what is shown comes from `app::show`. Every
+//! A router over [`WebState`]; what changes something is a use case of `app`, what is shown comes from `app::show`. Every
 //! answer that says no is a [`Problem`]: handlers return it, and one layer writes it as RFC 9457 JSON or, to people, as a
 //! page. What belongs to another tenant answers exactly as what does not exist. Links are built from `server.public_url`,
 //! never from a request's Host; the API takes bearer tokens only, so that no browser sends credentials by itself, and the
-//! pages' forms carry a token of their own beside the Origin check. May import `app` and what lies beneath. To fake it: a
-//! store in memory and a `Doors` of your own. How to get it wrong: answer 403 for somebody else's id, or look a domain up
+//! pages' forms carry a token of their own beside the Origin check. May import `app` and what lies beneath. To fake it: an
+//! `App` of scripted adapters. How to get it wrong: answer 403 for somebody else's id, or look a domain up
 //! without asking whose it is.
 
 mod access;
 mod api;
 mod auth;
-mod doors;
 mod health;
 mod input;
 mod links;
@@ -21,9 +20,8 @@ mod router;
 mod serve;
 mod state;
 
-pub use doors::{DoorError, Doors};
 pub use links::query;
 pub use problem::{FieldError, Problem};
 pub use router::{ROUTES, Route, router};
 pub use serve::serve;
-pub use state::WebState;
+pub use state::{WebSettings, WebState};

@@ -11,9 +11,12 @@ use axum::response::{Html, IntoResponse, Response};
 use serde::Serialize;
 use serde_json::json;
 
-use super::doors::DoorError;
 use super::pages::ProblemPage;
 use super::state::WebState;
+use crate::app::AppError;
+use crate::app::check::CheckError;
+use crate::app::claim::ClaimError;
+use crate::app::remove::RemoveError;
 use crate::model::hostname::HostnameError;
 use crate::store::StoreError;
 use crate::telemetry::Chain;
@@ -24,7 +27,7 @@ pub struct FieldError {
     /// JSON pointer into the body, or the name of a query parameter.
     pub field: String,
     /// Stable code.
-    pub code: String,
+    pub code: &'static str,
     /// What was seen and what to give instead.
     pub detail: String,
     /// A value that would be accepted.
@@ -85,15 +88,19 @@ impl Problem {
     /// One field is wrong.
     pub(super) fn field(error: FieldError) -> Self {
         let problem =
-            Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_input", "The input is not valid", error.detail.clone());
+            Self::new(StatusCode::UNPROCESSABLE_ENTITY, error.code, "The input is not valid", error.detail.clone());
         Problem { errors: vec![error], ..problem }
     }
 
     pub(super) fn hostname(e: HostnameError) -> Self {
         let problem = Self::new(StatusCode::UNPROCESSABLE_ENTITY, e.code, "The hostname cannot be claimed", e.to_string());
-        let error =
-            FieldError { field: "/hostname".into(), code: e.code.into(), detail: e.message, suggestion: e.suggestion };
+        let error = FieldError { field: "/hostname".into(), code: e.code, detail: e.message, suggestion: e.suggestion };
         Problem { errors: vec![error], ..problem }
+    }
+
+    /// Not possible as things stand.
+    fn refused(code: &'static str, detail: String) -> Self {
+        Self::new(StatusCode::CONFLICT, code, "Not possible as things stand", detail)
     }
 
     pub(super) fn after(self, wait: Duration) -> Self {
@@ -125,21 +132,47 @@ impl From<StoreError> for Problem {
     }
 }
 
-impl From<DoorError> for Problem {
-    fn from(e: DoorError) -> Self {
+impl From<AppError> for Problem {
+    fn from(e: AppError) -> Self {
         match e {
-            DoorError::NotFound => Problem::no_domain(),
-            DoorError::TooSoon(wait) => Problem::new(
-                StatusCode::TOO_MANY_REQUESTS,
-                "too_soon",
-                "Asked again too soon",
-                DoorError::TooSoon(wait).to_string(),
-            )
-            .after(wait),
-            DoorError::Refused { code, message } => {
-                Problem::new(StatusCode::CONFLICT, code, "Not possible as things stand", message)
+            AppError::Store(e) => e.into(),
+            e => {
+                tracing::error!(error = %Chain(&e), "a request failed");
+                let detail = "This failed on our side and was written to the log. Nothing was changed.";
+                Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", "This failed on our side", detail)
             }
-            DoorError::Store(e) => e.into(),
+        }
+    }
+}
+
+impl From<ClaimError> for Problem {
+    fn from(e: ClaimError) -> Self {
+        match e {
+            ClaimError::NoTenant(_) => Problem::refused("tenant_not_active", e.to_string()),
+            ClaimError::App(e) => e.into(),
+        }
+    }
+}
+
+impl From<CheckError> for Problem {
+    fn from(e: CheckError) -> Self {
+        let said = e.to_string();
+        match e {
+            CheckError::NotOpen(_) => Problem::refused("claim_closed", said),
+            CheckError::TooSoon(wait) => {
+                Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_soon", "Asked again too soon", said).after(wait)
+            }
+            CheckError::App(e) => e.into(),
+        }
+    }
+}
+
+impl From<RemoveError> for Problem {
+    fn from(e: RemoveError) -> Self {
+        match e {
+            RemoveError::NotFound(_) => Problem::no_domain(),
+            RemoveError::Refused(step) => Problem::refused("already_removed", step.to_string()),
+            RemoveError::App(e) => e.into(),
         }
     }
 }
@@ -172,7 +205,7 @@ pub(super) async fn write_problems(State(state): State<WebState>, request: Reque
             status: problem.status.as_u16(),
             title: problem.title,
             detail: &problem.detail,
-            home: &state.public_url,
+            home: &state.settings.public_url,
         };
         page.render().ok()
     } else {

@@ -1,8 +1,10 @@
 //! The integration tests: one binary, one module per topic.
 
 mod acme_pebble;
+mod api;
 mod architecture;
 mod claims;
+mod cli;
 mod crash;
 mod dns_cases;
 mod dns_fields;
@@ -14,6 +16,7 @@ mod dns_views;
 mod docs;
 mod edge;
 mod feed;
+mod pages;
 mod pebble;
 mod queue;
 mod reach;

@@ -53,7 +53,7 @@ pub(super) fn view(
             state: o.state.to_string(),
             lane: o.lane,
             state_since: o.state_since,
-            not_before: o.not_before,
+            not_before: due(o.not_before),
             problem,
         }),
         certificate: row.certificate.map(|c| CertificateView {
@@ -70,16 +70,22 @@ pub(super) fn view(
             deadline: row.attempt.deadline,
             proven_at: row.attempt.proven_at,
         },
-        due_at: row.due_at,
+        due_at: due(row.due_at),
         created_at: row.created_at,
         events: events.into_iter().map(event).collect(),
     }
 }
 
+/// What is never due is shown as no time at all.
+fn due(at: Moment) -> Option<Moment> {
+    (at != Moment::NEVER).then_some(at)
+}
+
 fn check(e: &Evidence, row: &DomainRow) -> CheckView {
     let (finding, reason) = (&e.finding, e.finding.reason);
     let looking = matches!(row.claim, Claim::AwaitingDns | Claim::Queued | Claim::Live);
-    let deadline = (row.claim == Claim::AwaitingDns).then_some(row.attempt.deadline);
+    let open = row.claim == Claim::AwaitingDns && reason.verdict() != Verdict::Pass;
+    let deadline = open.then_some(row.attempt.deadline);
     CheckView {
         check: finding.check,
         verdict: reason.verdict(),
@@ -92,7 +98,7 @@ fn check(e: &Evidence, row: &DomainRow) -> CheckView {
         advice: finding.advice.clone(),
         record_to_publish: finding.record_to_publish.clone(),
         looked_at: e.looked_at,
-        next_look_at: looking.then_some(row.due_at),
+        next_look_at: looking.then_some(row.due_at).and_then(due),
         deadline,
         consequence: consequence(finding.check, reason.verdict(), row),
     }
@@ -142,7 +148,7 @@ pub(super) fn summary(row: SummaryRow) -> DomainSummary {
         hostname_display: row.hostname.display(),
         hostname: row.hostname,
         claim: row.claim,
-        due_at: row.due_at,
+        due_at: due(row.due_at),
         created_at: row.created_at,
     }
 }

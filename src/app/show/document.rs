@@ -64,8 +64,8 @@ pub struct OrderView {
     pub lane: String,
     #[serde(with = "rfc3339")]
     pub state_since: Moment,
-    #[serde(with = "rfc3339")]
-    pub not_before: Moment,
+    #[serde(with = "rfc3339::option")]
+    pub not_before: Option<Moment>,
     /// The CA's problem document, whole.
     pub problem: Option<Value>,
 }
@@ -171,8 +171,8 @@ pub struct DomainView {
     /// The attempt at proof.
     pub attempt: AttemptView,
     /// When something is looked at or done next.
-    #[serde(with = "rfc3339")]
-    pub due_at: Moment,
+    #[serde(with = "rfc3339::option")]
+    pub due_at: Option<Moment>,
     /// When the claim was made.
     #[serde(with = "rfc3339")]
     pub created_at: Moment,
@@ -189,8 +189,8 @@ pub struct DomainSummary {
     pub hostname: Hostname,
     pub hostname_display: String,
     pub claim: Claim,
-    #[serde(with = "rfc3339")]
-    pub due_at: Moment,
+    #[serde(with = "rfc3339::option")]
+    pub due_at: Option<Moment>,
     #[serde(with = "rfc3339")]
     pub created_at: Moment,
 }

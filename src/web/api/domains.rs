@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Page, page_length};
 use crate::app::show::{self, DomainView};
-use crate::app::tenants;
 use crate::app::tokens::{Caller, Principal};
+use crate::app::{check, claim, remove, tenants};
 use crate::model::hostname::Hostname;
 use crate::model::id::{DomainId, TenantId};
 use crate::store::views::DomainFilter;
@@ -20,7 +20,7 @@ use crate::web::state::WebState;
 /// The id, if it is of a domain that the caller may touch; else the same answer as for one that is not.
 pub(in crate::web) async fn own_domain(state: &WebState, caller: &Caller, id: &str) -> Result<DomainId, Problem> {
     let id: DomainId = id.parse().map_err(|_| Problem::no_domain())?;
-    let owner = show::owner(&state.store, &id).await?;
+    let owner = show::owner(&state.app.store, &id).await?;
     match owner.filter(|tenant| caller.principal.may_touch(tenant)) {
         Some(_) => Ok(id),
         None => Err(Problem::no_domain()),
@@ -29,14 +29,14 @@ pub(in crate::web) async fn own_domain(state: &WebState, caller: &Caller, id: &s
 
 /// The tenant that `named` (id or slug) means to this caller.
 async fn tenant_of(state: &WebState, caller: &Caller, named: Option<&str>, field: &str) -> Result<TenantId, Problem> {
-    let wrong = |code: &str, detail: &str| {
-        Problem::field(FieldError { field: field.into(), code: code.into(), detail: detail.into(), suggestion: None })
+    let wrong = |code: &'static str, detail: &str| {
+        Problem::field(FieldError { field: field.into(), code, detail: detail.into(), suggestion: None })
     };
     match (named, &caller.principal) {
         (None, Principal::Tenant(own)) => Ok(own.clone()),
         (None, Principal::Operator) => Err(wrong("tenant_missing", "An operator names the tenant, by id or slug.")),
         (Some(named), principal) => {
-            let found = tenants::find(&state.store, named).await?.filter(|tenant| principal.may_touch(&tenant.id));
+            let found = tenants::find(&state.app.store, named).await?.filter(|tenant| principal.may_touch(&tenant.id));
             let unknown = || wrong("tenant_unknown", "There is no tenant with this id or slug.");
             found.map(|tenant| tenant.id).ok_or_else(unknown)
         }
@@ -52,7 +52,9 @@ struct DomainBody {
 }
 
 async fn body(state: &WebState, id: &DomainId) -> Result<axum::Json<DomainBody>, Problem> {
-    let view = show::domain(&state.store, &state.apex, id, state.env.now()).await?.ok_or_else(Problem::no_domain)?;
+    let view = show::domain(&state.app.store, &state.settings.apex, id, state.app.env.now())
+        .await?
+        .ok_or_else(Problem::no_domain)?;
     Ok(axum::Json(DomainBody { page: state.domain_page(id), view }))
 }
 
@@ -67,13 +69,13 @@ pub(in crate::web) struct ClaimBody {
 pub(in crate::web) async fn claim_domain(
     State(state): State<WebState>,
     ApiCaller(caller): ApiCaller,
-    Json(claim): Json<ClaimBody>,
+    Json(wanted): Json<ClaimBody>,
 ) -> Result<impl IntoResponse, Problem> {
-    let tenant = tenant_of(&state, &caller, claim.tenant.as_deref(), "/tenant").await?;
-    let hostname = Hostname::parse(&claim.hostname, &state.rules).map_err(Problem::hostname)?;
+    let tenant = tenant_of(&state, &caller, wanted.tenant.as_deref(), "/tenant").await?;
+    let hostname = Hostname::parse(&wanted.hostname, &state.settings.rules).map_err(Problem::hostname)?;
     let filter = DomainFilter { tenant: Some(tenant.clone()), hostname: Some(hostname.clone()), after: None };
-    let before = show::list(&state.store, &filter, i64::MAX).await?;
-    let id = state.doors.claim(&tenant, &hostname, &caller.actor()).await?;
+    let before = show::list(&state.app.store, &filter, i64::MAX).await?;
+    let id = claim::claim(&state.app, &tenant, &hostname, &caller.actor()).await?;
     let status = if before.iter().any(|known| known.id == id) { StatusCode::OK } else { StatusCode::CREATED };
     Ok((status, [(header::LOCATION, state.api_domain(&id))], body(&state, &id).await?))
 }
@@ -98,16 +100,20 @@ pub(in crate::web) async fn list_domains(
         (None, Principal::Operator) => None,
         (named, _) => Some(tenant_of(&state, &caller, named.as_deref(), "tenant").await?),
     };
-    let hostname =
-        query.hostname.as_deref().map(|h| Hostname::parse(h, &state.rules)).transpose().map_err(Problem::hostname)?;
+    let hostname = query
+        .hostname
+        .as_deref()
+        .map(|h| Hostname::parse(h, &state.settings.rules))
+        .transpose()
+        .map_err(Problem::hostname)?;
     let after = match query.cursor.as_deref() {
         None => None,
         Some(cursor) => Some(cursor.parse::<DomainId>().map_err(|e| {
             let detail = format!("{e}; take the cursor from the `next` of the page before");
-            Problem::field(FieldError { field: "cursor".into(), code: "cursor_invalid".into(), detail, suggestion: None })
+            Problem::field(FieldError { field: "cursor".into(), code: "cursor_invalid", detail, suggestion: None })
         })?),
     };
-    let items = show::list(&state.store, &DomainFilter { tenant, hostname, after }, limit).await?;
+    let items = show::list(&state.app.store, &DomainFilter { tenant, hostname, after }, limit).await?;
     let full = i64::try_from(items.len()).is_ok_and(|n| n == limit);
     let next = items.last().filter(|_| full).map(|last| {
         let limit = limit.to_string();
@@ -136,7 +142,7 @@ pub(in crate::web) async fn check_domain(
     Id(id): Id,
 ) -> Result<impl IntoResponse, Problem> {
     let id = own_domain(&state, &caller, &id).await?;
-    state.doors.check_now(&id, &caller.actor()).await?;
+    check::check_now(&state.app, &id, &caller.actor()).await?;
     Ok((StatusCode::ACCEPTED, body(&state, &id).await?))
 }
 
@@ -147,6 +153,6 @@ pub(in crate::web) async fn remove_domain(
     Id(id): Id,
 ) -> Result<impl IntoResponse, Problem> {
     let id = own_domain(&state, &caller, &id).await?;
-    state.doors.remove(&id, &caller.actor()).await?;
+    remove::remove(&state.app, &id, &caller.actor()).await?;
     body(&state, &id).await
 }

@@ -32,7 +32,7 @@ pub(in crate::web) async fn list_events(
         Principal::Operator => None,
         Principal::Tenant(own) => Some(own),
     };
-    let items = show::events(&state.store, tenant, query.after, limit).await?;
+    let items = show::events(&state.app.store, tenant, query.after, limit).await?;
     let last = items.last().and_then(|event| event.position).unwrap_or(query.after);
     let next = state.next_page("/api/v1/events", &[("after", &last.to_string()), ("limit", &limit.to_string())]);
     Ok(axum::Json(Page { items, next: Some(next) }))

@@ -1,4 +1,9 @@
 //! `/api/v1`: one file a resource, one function an operation.
+//!
+//! A handler asks who calls, reads its input through `web::input`, checks whose the thing is, and calls one use case. What a
+//! caller may not see does not exist: [`domains::own_domain`] is the only way to a domain's id. Lists are pages with a
+//! `next` link that repeats the question. May import what `web` may. To fake it: call the router without a socket. How to
+//! get it wrong: take an id from the path straight to a use case.
 
 pub(super) mod domains;
 pub(super) mod events;
@@ -25,7 +30,7 @@ fn page_length(asked: Option<u32>) -> Result<i64, Problem> {
         n @ 1..=MOST => Ok(i64::from(n)),
         n => Err(Problem::field(FieldError {
             field: "limit".into(),
-            code: "limit_out_of_range".into(),
+            code: "limit_out_of_range",
             detail: format!("limit is {n}; it must be from 1 to {MOST}."),
             suggestion: Some(n.clamp(1, MOST).to_string()),
         })),

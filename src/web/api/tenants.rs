@@ -25,12 +25,12 @@ pub(in crate::web) struct NewTenantBody {
 struct TenantBody {
     #[serde(flatten)]
     tenant: Tenant,
-    canonical_host: Option<String>,
+    canonical_host: String,
     created_at: String,
 }
 
 fn body(state: &WebState, tenant: Tenant) -> TenantBody {
-    let canonical_host = (state.canonical_host)(&tenant.slug).map(|host| host.to_string());
+    let canonical_host = state.canonical_host(&tenant.slug).to_string();
     TenantBody { canonical_host, created_at: tenant.created_at.rfc3339(), tenant }
 }
 
@@ -42,7 +42,8 @@ pub(in crate::web) async fn create_tenant(
 ) -> Result<impl IntoResponse, Problem> {
     let actor = caller.operator()?.actor();
     let wanted = NewTenant { slug: &new.slug, name: new.name.as_deref() };
-    let added = tenants::add(&state.store, &state.env, wanted, |slug| (state.canonical_host)(slug), &actor).await;
+    let added =
+        tenants::add(&state.app.store, &state.app.env, wanted, |slug| Some(state.canonical_host(slug)), &actor).await;
     let tenant = added.map_err(|e| {
         let (field, code) = match &e {
             AddTenantError::Store(_) => ("", ""),
@@ -55,7 +56,7 @@ pub(in crate::web) async fn create_tenant(
             AddTenantError::Store(e) => e.into(),
             AddTenantError::Taken(_) => Problem::new(StatusCode::CONFLICT, code, "The slug is taken", detail),
             AddTenantError::Slug(_) | AddTenantError::Name(_) => {
-                Problem::field(FieldError { field: field.into(), code: code.into(), detail, suggestion: None })
+                Problem::field(FieldError { field: field.into(), code, detail, suggestion: None })
             }
         }
     })?;
@@ -78,8 +79,8 @@ pub(in crate::web) async fn list_tenants(
 ) -> Result<impl IntoResponse, Problem> {
     let limit = page_length(query.limit)?;
     let found = match &caller.principal {
-        Principal::Operator => tenants::list(&state.store, query.cursor.as_deref().unwrap_or_default(), limit).await?,
-        Principal::Tenant(own) => tenants::find(&state.store, own.as_str()).await?.into_iter().collect(),
+        Principal::Operator => tenants::list(&state.app.store, query.cursor.as_deref().unwrap_or_default(), limit).await?,
+        Principal::Tenant(own) => tenants::find(&state.app.store, own.as_str()).await?.into_iter().collect(),
     };
     let full = caller.principal == Principal::Operator && i64::try_from(found.len()).is_ok_and(|n| n == limit);
     let next = found
@@ -96,7 +97,7 @@ pub(in crate::web) async fn get_tenant(
     ApiCaller(caller): ApiCaller,
     Id(id): Id,
 ) -> Result<impl IntoResponse, Problem> {
-    let found = tenants::find(&state.store, &id).await?.filter(|tenant| caller.principal.may_touch(&tenant.id));
+    let found = tenants::find(&state.app.store, &id).await?.filter(|tenant| caller.principal.may_touch(&tenant.id));
     let tenant = found.ok_or_else(Problem::no_tenant)?;
     Ok(axum::Json(body(&state, tenant)))
 }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::form::{self, FormBody};
 use super::page::DomainPage;
-use crate::app::show;
+use crate::app::{check, remove, show};
 use crate::model::id::DomainId;
 use crate::web::api::domains::own_domain;
 use crate::web::auth::PageCaller;
@@ -29,8 +29,8 @@ pub(in crate::web) async fn show_domain(
     Asked(query): Asked<PageQuery>,
 ) -> Result<Response, Problem> {
     let id = own_domain(&state, &reader.caller, &id).await?;
-    let now = state.env.now();
-    let view = show::domain(&state.store, &state.apex, &id, now).await?.ok_or_else(Problem::no_domain)?;
+    let now = state.app.env.now();
+    let view = show::domain(&state.app.store, &state.settings.apex, &id, now).await?.ok_or_else(Problem::no_domain)?;
     let asked = query.asked.is_some();
     let page = DomainPage { view: &view, now, csrf: form::csrf(&reader.token, &id), asked };
     let mut response = html(&page)?.into_response();
@@ -50,7 +50,7 @@ pub(in crate::web) async fn post_check(
 ) -> Result<Response, Problem> {
     let id = own_domain(&state, &reader.caller, &id).await?;
     form::check(&state, &headers, &reader.token, &id, &body)?;
-    state.doors.check_now(&id, &reader.caller.actor()).await?;
+    check::check_now(&state.app, &id, &reader.caller.actor()).await?;
     Ok(see(&format!("{}?asked=1", state.domain_page(&id))))
 }
 
@@ -64,7 +64,7 @@ pub(in crate::web) async fn post_remove(
 ) -> Result<Response, Problem> {
     let id: DomainId = own_domain(&state, &reader.caller, &id).await?;
     form::check(&state, &headers, &reader.token, &id, &body)?;
-    state.doors.remove(&id, &reader.caller.actor()).await?;
+    remove::remove(&state.app, &id, &reader.caller.actor()).await?;
     Ok(see(&state.domain_page(&id)))
 }
 

@@ -36,7 +36,7 @@ pub(super) fn check(
 ) -> Result<(), Problem> {
     let header = |name: &str| headers.get(name).and_then(|v| v.to_str().ok());
     let ours = match header(header::ORIGIN.as_str()) {
-        Some(origin) => origin == &*state.public_url,
+        Some(origin) => origin == state.settings.public_url,
         None => header("sec-fetch-site") == Some("same-origin"),
     };
     if !ours {

@@ -61,7 +61,7 @@ impl DomainPage<'_> {
             Claim::Live => 3,
             Claim::Releasing | Claim::Released | Claim::Expired | Claim::Withdrawn => return vec![],
         };
-        let names = ["Claimed", "DNS is right", "Certificate issued", "On every edge"];
+        let names = ["Claimed", "DNS", "Certificate", "Edges"];
         let state = |i: usize| {
             if i < done {
                 "done"
@@ -77,6 +77,10 @@ impl DomainPage<'_> {
     /// Whether records are to be published or kept.
     fn wants_records(&self) -> bool {
         matches!(self.view.claim, Claim::AwaitingDns | Claim::Queued | Claim::Live)
+    }
+
+    fn records_title(&self) -> &'static str {
+        if self.view.claim == Claim::Live { "Records to keep" } else { "Records to publish" }
     }
 
     fn can_remove(&self) -> bool {
@@ -111,6 +115,10 @@ impl DomainPage<'_> {
             Verdict::Fail => "Needs a change",
             Verdict::Unknown => "Could not look",
         }
+    }
+
+    fn is_right(&self, check: &CheckView) -> bool {
+        check.verdict == Verdict::Pass
     }
 
     fn mark(&self, check: &CheckView) -> &'static str {

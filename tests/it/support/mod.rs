@@ -10,3 +10,4 @@ pub mod seed;
 pub mod services;
 pub mod stores;
 pub mod visitor;
+pub mod web;

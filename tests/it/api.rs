@@ -1,0 +1,324 @@
+//! The API: what it answers, what it refuses, and that nobody sees another tenant's domains through any route.
+
+use std::collections::BTreeSet;
+
+use axum::body::Body;
+use axum::http::Request;
+use nameplate::web::ROUTES;
+use serde_json::json;
+
+use crate::support::web::{PUBLIC_URL, Web};
+
+#[tokio::test]
+async fn a_claim_is_made_once_and_shown_with_all_there_is_to_publish() {
+    let web = Web::new(1).await;
+    let (tenant, token) = web.tenant("acme").await;
+    let made = web.api(&token, "POST", "/api/v1/domains", Some(json!({ "hostname": " Support.ACME.test. " }))).await;
+    assert_eq!(made.status, 201, "{}", made.body);
+    let view = made.json();
+    let id = view["id"].as_str().unwrap();
+    assert_eq!(made.header("location"), format!("{PUBLIC_URL}/api/v1/domains/{id}"));
+    assert_eq!(view["page"], format!("{PUBLIC_URL}/domains/{id}"));
+    assert_eq!(
+        (&view["hostname"], &view["claim"], &view["serving"]),
+        (&json!("support.acme.test"), &json!("awaiting_dns"), &json!(false))
+    );
+    assert_eq!(view["tenant"], json!({ "id": tenant.as_str(), "slug": "acme" }));
+    let records: Vec<_> =
+        view["records"].as_array().unwrap().iter().map(|r| format!("{} {}", r["kind"], r["host"])).collect();
+    assert_eq!(records, ["\"TXT\" \"_nameplate-challenge.support\"", "\"CNAME\" \"support\""]);
+    assert!(view["records"][0]["value"].as_str().unwrap().starts_with("nameplate-verify="));
+    assert!(!view["events"].as_array().unwrap().is_empty());
+
+    let again = web.api(&token, "POST", "/api/v1/domains", Some(json!({ "hostname": "support.acme.test" }))).await;
+    assert_eq!((again.status.as_u16(), &again.json()["id"]), (200, &view["id"]));
+    assert_eq!(again.json()["records"], view["records"]);
+}
+
+#[tokio::test]
+async fn a_published_name_goes_live_and_the_view_says_so() {
+    let web = Web::new(2).await;
+    let (tenant, token) = web.tenant("acme").await;
+    let id = web.rig.claim(&tenant, "support.acme.test").await;
+    let before = web.api(&token, "GET", &format!("/api/v1/domains/{id}"), None).await.json();
+    assert_eq!((&before["serving"], &before["active"]), (&json!(false), &json!(false)));
+    web.rig.publish(&id, "support.acme.test").await;
+    for _ in 0..400 {
+        web.rig.turn().await;
+        if web.rig.domain_text(&id, "claim").await.as_deref() == Some("live") {
+            break;
+        }
+    }
+    web.rig.edge_follows().await;
+    let after = web.api(&token, "GET", &format!("/api/v1/domains/{id}"), None).await.json();
+    assert_eq!(
+        (&after["claim"], &after["serving"], &after["active"]),
+        (&json!("live"), &json!(true), &json!(true)),
+        "{after}"
+    );
+    assert_eq!(after["sentence"], "Visitors are served over HTTPS.");
+    assert_eq!(after["rollout"], json!({ "counted": 1, "behind": [] }));
+    assert!(after["certificate"]["not_after"].as_str().unwrap().ends_with('Z'));
+    let checks: Vec<_> = after["checks"].as_array().unwrap().iter().map(|c| c["verdict"].as_str().unwrap()).collect();
+    assert_eq!(checks, ["pass", "pass", "pass"]);
+}
+
+#[tokio::test]
+async fn checks_are_asked_for_at_most_every_five_seconds() {
+    let web = Web::new(3).await;
+    let (tenant, token) = web.tenant("acme").await;
+    let id = web.rig.claim(&tenant, "support.acme.test").await;
+    let path = format!("/api/v1/domains/{id}/check");
+    web.rig.hand.advance(std::time::Duration::from_secs(6));
+    assert_eq!(web.api(&token, "POST", &path, None).await.status, 202);
+    let soon = web.api(&token, "POST", &path, None).await;
+    assert_eq!(soon.problem(), (429, "too_soon".to_owned()));
+    assert_eq!(soon.header("retry-after"), "5");
+    web.rig.hand.advance(std::time::Duration::from_secs(5));
+    assert_eq!(web.api(&token, "POST", &path, None).await.status, 202);
+}
+
+#[tokio::test]
+async fn removal_is_answered_with_what_became_of_it_and_refused_twice() {
+    let web = Web::new(4).await;
+    let (tenant, token) = web.tenant("acme").await;
+    let id = web.rig.claim(&tenant, "support.acme.test").await;
+    let path = format!("/api/v1/domains/{id}");
+    let gone = web.api(&token, "DELETE", &path, None).await;
+    assert_eq!((gone.status.as_u16(), &gone.json()["claim"]), (200, &json!("withdrawn")));
+    assert_eq!(web.api(&token, "DELETE", &path, None).await.problem(), (409, "already_removed".to_owned()));
+    assert_eq!(web.api(&token, "POST", &format!("{path}/check"), None).await.problem(), (409, "claim_closed".to_owned()));
+}
+
+#[tokio::test]
+async fn refused_hostnames_say_what_was_seen_and_what_to_type() {
+    let web = Web::new(5).await;
+    let (_, token) = web.tenant("acme").await;
+    for (hostname, code, suggestion) in [
+        ("https://shop.example.com/path?x=1", "hostname_is_url", Some("shop.example.com")),
+        ("smart_panel.example.com", "hostname_underscore", Some("smart-panel.example.com")),
+        ("*.shop.example.com", "hostname_wildcard", Some("shop.example.com")),
+        ("co.uk", "hostname_is_public_suffix", None),
+        ("shop.app.example", "hostname_reserved", None),
+        ("shop\u{200b}.example.com", "hostname_invisible_character", Some("shop.example.com")),
+    ] {
+        let answer = web.api(&token, "POST", "/api/v1/domains", Some(json!({ "hostname": hostname }))).await;
+        assert_eq!(answer.problem(), (422, code.to_owned()));
+        let error = &answer.json()["errors"][0];
+        assert_eq!((error["field"].as_str(), error["suggestion"].as_str()), (Some("/hostname"), suggestion));
+    }
+    assert_eq!(web.api(&token, "GET", "/api/v1/domains", None).await.json()["items"], json!([]));
+}
+
+#[tokio::test]
+async fn tenants_are_the_operators_to_add_and_a_slug_is_never_given_twice() {
+    let web = Web::new(6).await;
+    let operator = web.operator.clone();
+    let made = web.api(&operator, "POST", "/api/v1/tenants", Some(json!({ "slug": "Acme", "name": "Acme Inc." }))).await;
+    assert_eq!(made.status, 201, "{}", made.body);
+    assert_eq!((&made.json()["slug"], &made.json()["canonical_host"]), (&json!("acme"), &json!("acme.app.example")));
+    let by_slug = web.api(&operator, "GET", "/api/v1/tenants/acme", None).await.json();
+    assert_eq!(
+        by_slug,
+        web.api(&operator, "GET", made.header("location").strip_prefix(PUBLIC_URL).unwrap(), None).await.json()
+    );
+    for spelling in ["acme", "ACME", " Acme "] {
+        let again = web.api(&operator, "POST", "/api/v1/tenants", Some(json!({ "slug": spelling }))).await;
+        assert_eq!(again.problem(), (409, "slug_taken".to_owned()));
+    }
+    let reserved = web.api(&operator, "POST", "/api/v1/tenants", Some(json!({ "slug": "www" }))).await;
+    assert_eq!(reserved.problem(), (422, "slug_invalid".to_owned()));
+
+    let (own, token) = web.tenant("zeta").await;
+    let refused = web.api(&token, "POST", "/api/v1/tenants", Some(json!({ "slug": "more" }))).await;
+    assert_eq!(refused.problem(), (403, "operator_needed".to_owned()));
+    let seen = web.api(&token, "GET", "/api/v1/tenants", None).await.json();
+    assert_eq!((seen["items"].as_array().unwrap().len(), &seen["items"][0]["id"]), (1, &json!(own.as_str())));
+}
+
+#[tokio::test]
+async fn lists_are_walked_by_the_links_they_give() {
+    let web = Web::new(7).await;
+    let (acme, _) = web.tenant("acme").await;
+    let (other, _) = web.tenant("other").await;
+    for n in 0..5 {
+        web.rig.claim(&acme, &format!("n{n}.acme.test")).await;
+        web.rig.hand.advance(std::time::Duration::from_secs(1));
+    }
+    web.rig.claim(&other, "n0.acme.test").await;
+    let mut path = Some("/api/v1/domains?tenant=acme&limit=2".to_owned());
+    let (mut names, mut pages) = (Vec::new(), 0);
+    while let Some(next) = path {
+        let page = web.api(&web.operator, "GET", &next, None).await.json();
+        names.extend(page["items"].as_array().unwrap().iter().map(|d| d["hostname"].as_str().unwrap().to_owned()));
+        path = page["next"].as_str().map(|url| url.strip_prefix(PUBLIC_URL).unwrap().to_owned());
+        pages += 1;
+    }
+    assert_eq!((names.len(), names.iter().collect::<BTreeSet<_>>().len(), pages), (5, 5, 3));
+    let both = web.api(&web.operator, "GET", "/api/v1/domains?hostname=N0.acme.test", None).await.json();
+    assert_eq!(both["items"].as_array().unwrap().len(), 2);
+    for bad in ["limit=0", "limit=201", "cursor=xyz", "colour=red", "limit=many"] {
+        let answer = web.api(&web.operator, "GET", &format!("/api/v1/domains?{bad}"), None).await;
+        let (status, _) = answer.problem();
+        assert!(matches!(status, 400 | 422), "{bad}: {}", answer.body);
+    }
+}
+
+#[tokio::test]
+async fn every_refusal_is_a_problem_document() {
+    let web = Web::new(8).await;
+    let (_, token) = web.tenant("acme").await;
+    let post = |kind: &str, body: &str| {
+        Request::builder()
+            .method("POST")
+            .uri("/api/v1/domains")
+            .header("authorization", format!("Bearer {token}"))
+            .header("content-type", kind)
+            .body(Body::from(body.to_owned()))
+            .unwrap()
+    };
+    let large = format!("{{\"hostname\":\"{}\"}}", "a".repeat(100_000));
+    for (request, expected) in [
+        (post("application/json", "{"), (400, "bad_json")),
+        (post("application/json", "{\"hostname\":7}"), (422, "wrong_fields")),
+        (post("application/json", "{\"hostname\":\"a.example.com\",\"more\":1}"), (422, "wrong_fields")),
+        (post("text/plain", "{}"), (415, "not_json")),
+        (post("application/json", &large), (413, "body_too_large")),
+    ] {
+        let (status, code) = web.send(request).await.problem();
+        assert_eq!((status, code.as_str()), expected);
+    }
+    assert_eq!(web.api(&token, "GET", "/api/v2/domains", None).await.problem(), (404, "not_found".to_owned()));
+    let method = web.api(&token, "PUT", "/api/v1/domains", None).await;
+    assert_eq!(method.problem(), (405, "method_not_allowed".to_owned()));
+    let allow: BTreeSet<&str> = method.header("allow").split(',').map(str::trim).collect();
+    assert_eq!(allow, BTreeSet::from(["GET", "HEAD", "POST"]));
+}
+
+#[tokio::test]
+async fn without_a_valid_token_every_guarded_route_answers_401() {
+    let web = Web::new(9).await;
+    let (_, tenant_token) = web.tenant("acme").await;
+    let revoked = {
+        let minted = nameplate::app::tokens::mint(
+            &web.rig.app.store,
+            &web.rig.env,
+            &nameplate::app::tokens::Principal::Operator,
+            "short",
+            Some(web.rig.env.now() + std::time::Duration::from_secs(60)),
+        )
+        .await
+        .unwrap();
+        let text = minted.text.expose_str().unwrap().to_owned();
+        assert_eq!(web.api(&text, "GET", "/api/v1/domains", None).await.status, 200);
+        nameplate::app::tokens::revoke(&web.rig.app.store, &web.rig.env, &minted.id).await.unwrap();
+        text
+    };
+    let mut changed = tenant_token.clone();
+    changed.pop();
+    changed.push(if tenant_token.ends_with('A') { 'B' } else { 'A' });
+    // The same characters under another scope's prefix are another token.
+    let promoted = tenant_token.replacen("npt_", "npo_", 1);
+    for route in ROUTES.iter().filter(|route| route.guarded) {
+        let path = route.path.replace("{id}", "dom_00000000000000000000000000000000");
+        for token in ["", "npo_", &changed, &promoted, &revoked] {
+            let answer = web.api(token, &route.method.to_uppercase(), &path, Some(json!({}))).await;
+            assert_eq!(answer.problem(), (401, "unauthorized".to_owned()), "{} {path}", route.method);
+            assert!(!answer.header("www-authenticate").is_empty());
+        }
+    }
+    assert_eq!(web.api("", "GET", "/healthz", None).await.status, 200);
+}
+
+#[tokio::test]
+async fn another_tenants_domain_answers_as_an_unknown_one_on_every_route() {
+    let web = Web::new(10).await;
+    let (acme, acme_token) = web.tenant("acme").await;
+    let (_, other_token) = web.tenant("other").await;
+    let theirs = web.rig.claim(&acme, "support.acme.test").await.to_string();
+    let unknown = "dom_00000000000000000000000000000000";
+    let mut walked = 0;
+    for route in ROUTES.iter().filter(|route| route.path.contains("{id}")) {
+        let (present, absent) = if route.path.contains("tenants") {
+            (acme.to_string(), "ten_00000000000000000000000000000000".to_owned())
+        } else {
+            (theirs.clone(), unknown.to_owned())
+        };
+        let mut answers = Vec::new();
+        for id in [&present, &absent] {
+            let request = Request::builder()
+                .method(route.method.to_uppercase().as_str())
+                .uri(route.path.replace("{id}", id))
+                .header("authorization", format!("Bearer {other_token}"))
+                .header("content-type", "application/x-www-form-urlencoded")
+                .header("origin", PUBLIC_URL)
+                .body(Body::from("csrf=00"))
+                .unwrap();
+            let answer = web.send(request).await;
+            assert_eq!(answer.status, 404, "{} {}: {}", route.method, route.path, answer.body);
+            answers.push((format!("{:?}", answer.headers), answer.body.replace(id.as_str(), "ID")));
+        }
+        assert_eq!(answers[0].1, answers[1].1, "{}", route.path);
+        assert_eq!(answers[0].0.len(), answers[1].0.len());
+        walked += 1;
+    }
+    assert_eq!(walked, 7);
+    // Lists and bodies give nothing away either.
+    assert_eq!(web.api(&other_token, "GET", "/api/v1/domains", None).await.json()["items"], json!([]));
+    assert_eq!(
+        web.api(&other_token, "GET", "/api/v1/domains?hostname=support.acme.test", None).await.json()["items"],
+        json!([])
+    );
+    let probe = async |tenant: &str| {
+        let list = web.api(&other_token, "GET", &format!("/api/v1/domains?tenant={tenant}"), None).await;
+        let body = json!({ "tenant": tenant, "hostname": "a.acme.test" });
+        let claim = web.api(&other_token, "POST", "/api/v1/domains", Some(body)).await;
+        (list.body, claim.body)
+    };
+    assert_eq!(probe("acme").await, probe("nobody").await);
+    // The claim of the other tenant stands untouched.
+    let view = web.api(&acme_token, "GET", &format!("/api/v1/domains/{theirs}"), None).await.json();
+    assert_eq!((&view["claim"], view["events"].as_array().unwrap().len()), (&json!("awaiting_dns"), 1));
+}
+
+#[tokio::test]
+async fn events_are_read_on_from_where_one_stopped() {
+    let web = Web::new(11).await;
+    let (acme, token) = web.tenant("acme").await;
+    let (other, _) = web.tenant("other").await;
+    web.rig.hand.advance(std::time::Duration::from_secs(1));
+    web.rig.claim(&acme, "support.acme.test").await;
+    web.rig.claim(&other, "support.other.test").await;
+    let none = web.api(&token, "GET", "/api/v1/events", None).await.json();
+    assert_eq!((none["items"].as_array().unwrap().len(), none["next"].is_string()), (0, true));
+    number_events(&web).await;
+    let all = web.api(&web.operator, "GET", "/api/v1/events", None).await.json();
+    assert_eq!(all["items"].as_array().unwrap().len(), 4);
+    let own = web.api(&token, "GET", "/api/v1/events?limit=1", None).await.json();
+    assert_eq!(own["items"][0]["kind"], "tenant_added");
+    let next = own["next"].as_str().unwrap().strip_prefix(PUBLIC_URL).unwrap();
+    let rest = web.api(&token, "GET", next, None).await.json();
+    assert_eq!((&rest["items"][0]["tenant_id"], rest["items"].as_array().unwrap().len()), (&json!(acme.as_str()), 1));
+}
+
+/// What the relay does.
+async fn number_events(web: &Web) {
+    use nameplate::store::sql;
+    let rows = web.rig.app.store.query(sql("SELECT id FROM events ORDER BY id")).await.unwrap();
+    for (row, n) in rows.iter().zip(1_i64..) {
+        let stmt = sql("UPDATE events SET position = $2 WHERE id = $1").bind(row.text("id").unwrap()).bind(n);
+        web.rig.app.store.execute(stmt).await.unwrap();
+    }
+}
+
+#[test]
+fn the_documentation_names_every_route() {
+    let written = include_str!("../../docs/api.md");
+    for route in ROUTES.iter().filter(|route| !route.path.starts_with("/assets")) {
+        let heading = format!("### `{} {}`", route.method.to_uppercase(), route.path);
+        let named = written.contains(&heading) || (!route.path.starts_with("/api") && written.contains(route.path));
+        assert!(named, "docs/api.md does not name {} {}", route.method, route.path);
+    }
+    let headings = written.lines().filter(|line| line.starts_with("### `")).count();
+    assert_eq!(headings, ROUTES.iter().filter(|route| route.path.starts_with("/api")).count());
+}

@@ -1,0 +1,147 @@
+//! The command line, as the binary that people run.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::support::web::Web;
+
+/// The binary in a directory of its own, with nothing of this process's environment.
+struct Shell {
+    home: TempDir,
+    variables: Vec<(&'static str, String)>,
+}
+
+impl Shell {
+    fn new() -> Self {
+        Shell {
+            home: tempfile::tempdir().unwrap(),
+            variables: vec![("NAMEPLATE__ROUTING__CANONICAL_SUFFIX", "app.example".into())],
+        }
+    }
+
+    fn run(&self, line: &str) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_nameplate"));
+        command.args(line.split_whitespace()).env_clear().current_dir(self.home.path());
+        command.envs(self.variables.iter().map(|(k, v)| (*k, v.as_str()))).output().unwrap()
+    }
+
+    /// Standard output of a command that works.
+    #[track_caller]
+    fn out(&self, line: &str) -> String {
+        let output = self.run(line);
+        assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Exit code and standard error of one that does not.
+    #[track_caller]
+    fn fails(&self, line: &str) -> (i32, String) {
+        let output = self.run(line);
+        assert!(!output.status.success(), "{line}");
+        assert!(output.stdout.is_empty(), "{line}: {}", String::from_utf8_lossy(&output.stdout));
+        (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+    }
+
+    fn path(&self) -> &Path {
+        self.home.path()
+    }
+}
+
+#[test]
+fn tenants_and_tokens_are_made_without_a_server() {
+    let shell = Shell::new();
+    shell.out("migrate");
+    assert!(shell.out("tenant add acme --name Acme").starts_with("Added acme as ten_"));
+    let listed: Value = serde_json::from_str(&shell.out("tenant list --json")).unwrap();
+    assert_eq!((&listed[0]["slug"], &listed[0]["status"]), (&"acme".into(), &"active".into()));
+    let table = shell.out("tenant list");
+    assert!(table.starts_with("SLUG") && table.lines().count() == 2, "{table}");
+
+    let operator = shell.out("token create --operator");
+    assert!(operator.starts_with("npo_") && operator.trim().len() == 47, "{operator}");
+    let tenant: Value = serde_json::from_str(&shell.out("token create --tenant acme --expires 90d --json")).unwrap();
+    assert!(tenant["token"].as_str().unwrap().starts_with("npt_"));
+    let revoke = format!("token revoke {}", tenant["id"].as_str().unwrap());
+    shell.out(&revoke);
+    assert_eq!(shell.fails(&revoke).0, 1);
+
+    let (code, said) = shell.fails("tenant add ACME");
+    assert_eq!(code, 1);
+    assert!(said.contains("\"acme\" is or was in use"), "{said}");
+    assert!(shell.fails("tenant add admin").1.contains("reserved"));
+    assert!(shell.fails("token create --tenant nobody").1.contains("nameplate tenant add nobody"));
+    assert!(shell.fails("token create --operator --expires soon").1.contains("is not a time like"));
+}
+
+#[test]
+fn exit_codes_tell_misuse_from_failure() {
+    let shell = Shell::new();
+    for misuse in ["", "tenant", "token create", "token create --operator --tenant acme", "frobnicate", "domain show"] {
+        assert_eq!(shell.fails(misuse).0, 2, "{misuse:?}");
+    }
+    assert!(shell.out("--help").contains("Usage: nameplate"));
+    assert!(shell.out("--version").starts_with("nameplate "));
+    let (code, said) = shell.fails("domain list");
+    assert_eq!(code, 1);
+    assert!(said.contains("NAMEPLATE_TOKEN"), "{said}");
+}
+
+#[test]
+fn a_wrong_configuration_stops_the_start_with_the_keys_name() {
+    let mut shell = Shell::new();
+    assert_eq!(shell.out("config check"), "The configuration has no problems.\n");
+    let (_, said) = shell.fails("config check --role serve");
+    assert!(said.contains("vault.master_key: is missing") && said.contains("server.public_url: is missing"), "{said}");
+    std::fs::write(shell.path().join("nameplate.toml"), "[server]\nlissten = \"x\"\n[vault]\nmaster_key = \"hunter2\"\n")
+        .unwrap();
+    shell.variables.push(("NAMEPLATE__DNS__TIMEOUT", "soon".into()));
+    for command in ["config check", "migrate", "tenant list"] {
+        let (code, said) = shell.fails(command);
+        assert_eq!(code, 1);
+        assert!(said.contains("server.lissten: there is no such key; did you mean server.listen?"), "{said}");
+        assert!(said.contains("dns.timeout: \"soon\" is not a time") && said.contains("2 problems"), "{said}");
+        assert!(!said.contains("hunter2"), "{said}");
+    }
+    assert!(!shell.path().join("nameplate.db").exists());
+    assert!(shell.fails("config check --config gone.toml").1.contains("gone.toml cannot be read"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn domains_are_claimed_shown_and_removed_over_the_api() {
+    let web = Web::new(31).await;
+    let (_, token) = web.tenant("acme").await;
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let server = tokio::spawn(nameplate::web::serve(listener, web.router.clone(), async {
+        let _ = stopped.await;
+    }));
+    let mut shell = Shell::new();
+    shell.variables = vec![("NAMEPLATE_SERVER", format!("http://{address}")), ("NAMEPLATE_TOKEN", token)];
+    let shell = tokio::task::spawn_blocking(move || {
+        let added = shell.out("domain add support.acme.test");
+        assert!(added.starts_with("support.acme.test  awaiting_dns  dom_"), "{added}");
+        assert!(added.contains("TXT    _nameplate-challenge.support  nameplate-verify="), "{added}");
+        let listed = shell.out("domain list");
+        assert!(listed.contains("support.acme.test  acme    awaiting_dns"), "{listed}");
+        let shown: Value = serde_json::from_str(&shell.out("domain show support.acme.test --json")).unwrap();
+        assert_eq!(shown["claim"], "awaiting_dns");
+        let (code, said) = shell.fails("domain add https://support.acme.test/");
+        assert_eq!(code, 1);
+        assert!(said.contains("Type support.acme.test instead. (hostname_is_url)"), "{said}");
+        assert!(shell.fails("domain show other.acme.test").1.contains("there is no domain other.acme.test"));
+        let id = shown["id"].as_str().unwrap();
+        assert!(shell.out(&format!("domain remove {id}")).contains("withdrawn"));
+        assert!(shell.fails("domain remove support.acme.test").1.contains("already_removed"));
+        shell
+    })
+    .await
+    .unwrap();
+    stop.send(()).unwrap();
+    server.await.unwrap().unwrap();
+    let shell = tokio::task::spawn_blocking(move || shell.fails("domain list").1).await.unwrap();
+    assert!(shell.contains("cannot be reached"), "{shell}");
+}
