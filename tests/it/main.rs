@@ -16,6 +16,7 @@ mod dns_views;
 mod docs;
 mod edge;
 mod feed;
+mod ledger;
 mod pages;
 mod pebble;
 mod queue;
