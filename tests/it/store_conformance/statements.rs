@@ -61,10 +61,20 @@ fn statements(file: &str, source: &str) -> Vec<Found> {
             continue;
         }
         let place = format!("{file}:{}", source[..at].lines().count());
-        let argument = source[at + call.len()..].trim_start();
-        let text =
-            literal(argument).unwrap_or_else(|| panic!("{place}: sql() takes a literal, so that it can be read here"));
-        found.push(Found { place, text });
+        match literal(source[at + call.len()..].trim_start()) {
+            Some(text) => found.push(Found { place, text }),
+            None => named.push(place),
+        }
+    }
+    if let Some(place) = named.first() {
+        let before = found.len();
+        for (at, start) in source.match_indices(": &str = ") {
+            let text = literal(source[at + start.len()..].trim_start()).unwrap_or_default();
+            if ["SELECT ", "INSERT ", "UPDATE ", "DELETE ", "WITH "].iter().any(|verb| text.starts_with(verb)) {
+                found.push(Found { place: format!("{file}:{}", source[..at].lines().count()), text });
+            }
+        }
+        assert!(found.len() > before, "{place}: sql() takes a literal or a constant, so that it can be read here");
     }
     found
 }
