@@ -143,11 +143,10 @@ pub async fn ack(
     for (certificate, observed) in exceptions {
         tx.execute(
             sql("INSERT INTO rollout_exceptions (certificate_id, edge_id, observed, at) \
-                 SELECT id, $2, $3, $4 FROM certificates WHERE id = $1")
+                 SELECT c.id, e.id, $3, e.heartbeat_at FROM certificates c CROSS JOIN edges e WHERE c.id = $1 AND e.id = $2")
             .bind(certificate.as_str())
             .bind(id.as_str())
-            .bind(observed.as_str())
-            .bind(now),
+            .bind(observed.as_str()),
         )
         .await?;
     }
