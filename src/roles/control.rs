@@ -65,7 +65,6 @@ impl ControlPlane {
             worker: format!("{}-{}", std::process::id(), env.draw_hex(4)).into(),
             bells,
             boundary: Arc::new(Smooth),
-            accounts: Arc::default(),
         };
         Ok(ControlPlane { config: config.clone(), app, feed, queue })
     }

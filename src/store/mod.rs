@@ -27,8 +27,8 @@ pub mod situation;
 pub mod sql;
 pub mod tenants;
 pub mod tokens;
-pub mod views;
 pub mod vault_keys;
+pub mod views;
 mod wake;
 
 pub use error::{StoreError, StoreResult};
