@@ -1,16 +1,19 @@
-//! The composition root: where configuration becomes a store, a router, a process.
+//! From what the process was started in to a configuration, and to the roles that run by it.
 
 use std::io;
 use std::path::Path;
 
-use anyhow::{Context as _, bail};
-use tokio::net::TcpListener;
+use anyhow::Context as _;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
 
 use super::Surroundings;
-use crate::config::{Config, Sources};
-use crate::store::{OpenSettings, Store};
-use crate::web::{WebState, router, serve};
+use crate::config::{Config, Role, Sources};
+use crate::env::Env;
+use crate::roles::{ControlPlane, ServeListeners, run_edge};
+use crate::telemetry;
+
+pub use crate::roles::open_store;
 
 /// The file that is read where no other is named.
 const DEFAULT_FILE: &str = "nameplate.toml";
@@ -27,29 +30,35 @@ pub fn load(surroundings: &Surroundings, file: Option<&Path>) -> anyhow::Result<
     Ok(Config::read(sources)?)
 }
 
-/// Opens the store and brings it to this version's schema; refuses one that is newer.
-pub async fn open_store(config: &Config) -> anyhow::Result<Store> {
-    let Some(url) = config.database.url.expose_str() else { bail!("database.url is not text") };
-    let settings = OpenSettings { url: url.to_owned(), connections: config.database.connections };
-    let store = Store::open(&settings).await.context("the database cannot be opened")?;
-    store.migrate().await.context("the database cannot be migrated")?;
-    Ok(store)
-}
-
-/// Serves API and pages until `stop`, then answers what is under way.
-pub async fn serve_web(
-    state: WebState,
-    listener: TcpListener,
-    stop: impl Future<Output = ()> + Send + 'static,
-) -> anyhow::Result<()> {
-    serve(listener, router(state), stop).await.context("the API stopped")
-}
-
-/// Resolves at the first SIGINT or SIGTERM: from then on the process drains.
-pub async fn stop_signal() -> io::Result<()> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    tokio::select! {
-        pressed = tokio::signal::ctrl_c() => pressed,
-        _ = terminate.recv() => Ok(()),
+/// Runs one role until the process is told to stop, then drains it.
+pub(super) async fn run_role(surroundings: &Surroundings, file: Option<&Path>, env: &Env, role: Role) -> anyhow::Result<()> {
+    let config = load(surroundings, file)?;
+    telemetry::init(&config.log)?;
+    let stop = stop_at_signal()?;
+    match role {
+        Role::Serve => {
+            let control = ControlPlane::open(&config, role, env).await?;
+            let listeners = ServeListeners::bind(&config).await?;
+            control.serve(listeners, stop).await?;
+        }
+        Role::Work => ControlPlane::open(&config, role, env).await?.work(stop).await,
+        Role::Edge => run_edge(&config, env, None, stop).await?,
     }
+    Ok(())
+}
+
+/// A token that is cancelled at the first SIGINT or SIGTERM: from then on the process drains.
+pub(super) fn stop_at_signal() -> io::Result<CancellationToken> {
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    let stop = CancellationToken::new();
+    let told = stop.clone();
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+        tracing::info!("told to stop: finishing what has begun");
+        told.cancel();
+    });
+    Ok(stop)
 }

@@ -12,14 +12,16 @@ mod compose;
 mod config;
 mod domain;
 mod domain_text;
+mod edge;
 mod migrate;
 mod out;
 mod run;
+mod sandbox;
 mod surroundings;
 mod tenant;
 mod token;
 
-pub use compose::{load, open_store, serve_web, stop_signal};
+pub use compose::{load, open_store};
 pub use out::Out;
 pub use run::run;
 pub use surroundings::Surroundings;

@@ -19,6 +19,11 @@ impl<'a> Out<'a> {
         Out { writer, json }
     }
 
+    /// Where answers go, for what writes lines of its own.
+    pub(super) fn writer(&mut self) -> &mut dyn Write {
+        self.writer
+    }
+
     /// One line; control characters in it are shown, not obeyed.
     pub fn line(&mut self, text: &str) -> io::Result<()> {
         writeln!(self.writer, "{}", one_line(text))

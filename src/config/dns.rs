@@ -1,17 +1,40 @@
 //! `dns`: how DNS is looked at.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use super::reader::Reader;
+use super::setting::Setting;
 
 /// The section.
 #[derive(Clone, Debug)]
 pub struct DnsConfig {
     /// Recursive resolvers; none means those of `/etc/resolv.conf`.
     pub resolvers: Vec<SocketAddr>,
+    /// Where zones' own servers are; none means at their own addresses, port 53.
+    pub servers: Vec<ServerPlace>,
     /// How long one query may take.
     pub timeout: Duration,
+}
+
+/// Where the server of a zone is really asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServerPlace {
+    /// The address that DNS gives it.
+    pub address: IpAddr,
+    /// Where it is.
+    pub place: SocketAddr,
+}
+
+impl Setting for ServerPlace {
+    const EXPECTED: &'static str = "an address and where it is asked, like 192.0.2.53=127.0.0.1:5353";
+    fn read(text: &str) -> Option<Self> {
+        let (address, place) = text.split_once('=')?;
+        Some(ServerPlace { address: address.trim().parse().ok()?, place: place.trim().parse().ok()? })
+    }
+    fn show(&self) -> String {
+        format!("{}={}", self.address, self.place)
+    }
 }
 
 impl DnsConfig {
@@ -21,6 +44,11 @@ impl DnsConfig {
                 "dns.resolvers",
                 vec![],
                 "Validating recursive resolvers, with ports; three in different networks see most. None: those of `/etc/resolv.conf`.",
+            ),
+            servers: r.value(
+                "dns.servers",
+                vec![],
+                "Where zones' own servers are asked, as `ADDRESS=PLACE`; then no others are. For trials on one machine only.",
             ),
             timeout: r.value("dns.timeout", Duration::from_secs(3), "How long one query may take."),
         }

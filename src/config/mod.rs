@@ -32,7 +32,7 @@ mod tests;
 mod vault;
 
 pub use database::DatabaseConfig;
-pub use dns::DnsConfig;
+pub use dns::{DnsConfig, ServerPlace};
 pub use docs::reference;
 pub use edge::EdgeConfig;
 pub use feed::FeedConfig;
@@ -47,6 +47,6 @@ pub use reader::{Key, Reader};
 pub use root::{Config, Role};
 pub use routing::RoutingConfig;
 pub use server::ServerConfig;
-pub use setting::Setting;
+pub use setting::{DnsName, Setting};
 pub use sources::Sources;
 pub use vault::VaultConfig;

@@ -28,6 +28,7 @@ pub mod situation;
 pub mod sql;
 pub mod tenants;
 pub mod tokens;
+pub mod vault_keys;
 pub mod views;
 mod wake;
 

@@ -89,6 +89,26 @@ impl Store {
         })
     }
 
+    /// Whether the schema is exactly this binary's. Changes nothing.
+    pub async fn is_current(&self) -> StoreResult<bool> {
+        const SQLITE: &str = "SELECT COUNT(*) FROM sqlite_master WHERE name = '_sqlx_migrations'";
+        const POSTGRES: &str = "SELECT COUNT(to_regclass('_sqlx_migrations'))";
+        const APPLIED: &str = "SELECT version FROM _sqlx_migrations WHERE success ORDER BY version";
+        let (known, applied): (Vec<i64>, Vec<i64>) = match &self.backend {
+            Backend::Sqlite { reader, .. } => {
+                let begun: i64 = sqlx::query_scalar(SQLITE).fetch_one(reader).await?;
+                let applied = if begun == 0 { vec![] } else { sqlx::query_scalar(APPLIED).fetch_all(reader).await? };
+                (versions(&sqlx::migrate!("migrations/sqlite")), applied)
+            }
+            Backend::Postgres(pool) => {
+                let begun: i64 = sqlx::query_scalar(POSTGRES).fetch_one(pool).await?;
+                let applied = if begun == 0 { vec![] } else { sqlx::query_scalar(APPLIED).fetch_all(pool).await? };
+                (versions(&sqlx::migrate!("migrations/postgres")), applied)
+            }
+        };
+        Ok(known == applied)
+    }
+
     /// Begins a transaction that may write.
     pub async fn begin(&self) -> StoreResult<Tx> {
         self.trip();
@@ -185,12 +205,17 @@ impl Store {
     }
 }
 
+<<<<<<< HEAD
 /// Whether a connection lives and has no transaction open. Whoever gives up while BEGIN is under way leaves one open that the
 /// driver does not know of: the next statement to run by itself on that connection would never be committed. A statement
 /// outside transactions begins together with its own.
 async fn outside_transactions(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
     let row = sqlx::raw_sql("SELECT now() = statement_timestamp()").fetch_one(connection).await?;
     sqlx::Row::try_get(&row, 0)
+=======
+fn versions(migrator: &sqlx::migrate::Migrator) -> Vec<i64> {
+    migrator.iter().map(|migration| migration.version).collect()
+>>>>>>> front
 }
 
 async fn open_sqlite(settings: &OpenSettings) -> StoreResult<Backend> {
@@ -202,20 +227,20 @@ async fn open_sqlite(settings: &OpenSettings) -> StoreResult<Backend> {
         .busy_timeout(PATIENCE);
     let in_memory = settings.url.contains(":memory:");
     // A pool of one that is never emptied: the queue of writers, and for a database in memory the database itself.
-    // A connection is not pinged when it is taken: it cannot have died, and whoever gave up during the ping would close it.
-    let pool = || SqlitePoolOptions::new().test_before_acquire(false).acquire_timeout(PATIENCE);
-    let writer = pool()
+    let writer = SqlitePoolOptions::new()
         .max_connections(1)
         .min_connections(1)
         .idle_timeout(None)
         .max_lifetime(None)
+        .acquire_timeout(PATIENCE)
         .connect_with(options.clone())
         .await?;
     let reader = if in_memory {
         writer.clone()
     } else {
-        pool()
+        SqlitePoolOptions::new()
             .max_connections(settings.connections)
+            .acquire_timeout(PATIENCE)
             // A write that strays onto a reader would fight the writer for the file; it fails at once instead.
             .connect_with(options.pragma("query_only", "ON"))
             .await?

@@ -7,6 +7,7 @@ const LAYERS: &[&[&str]] = &[
     &["lib", "main"],
     &["cli"],
     &["sandbox"],
+    &["roles"],
     &["web", "jobs", "edge", "agent"],
     &["app", "feed"],
     &["store", "vault", "dns", "acme", "reach", "aliases", "notify"],

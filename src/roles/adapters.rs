@@ -1,0 +1,150 @@
+//! The real parts behind the seams, as the configuration describes them.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::RootCertStore;
+
+use super::StartError;
+use crate::acme::{Authority, HttpSettings, InstantAcme, Roots};
+use crate::app::Settings;
+use crate::config::{Config, DnsConfig, IssuerConfig};
+use crate::dns::{self, AddressMap, Limits, Observers};
+use crate::env::Env;
+use crate::mint;
+use crate::model::id::IssuerId;
+use crate::model::ledger::{Limit, ORDERS_PER_ACCOUNT};
+use crate::model::look::Platform;
+use crate::reach::{PublicName, ReachSettings};
+use crate::store::issuers::{self, IssuerSeed};
+use crate::store::{Store, StoreResult};
+
+/// Where the operating system keeps its resolvers.
+const RESOLV_CONF: &str = "/etc/resolv.conf";
+
+pub(super) fn settings(config: &Config) -> Settings {
+    let text = |name: &crate::config::DnsName| name.as_str().to_owned();
+    let mut contacts: Vec<String> = config.issuers.iter().flat_map(|issuer| issuer.contacts.clone()).collect();
+    contacts.sort();
+    contacts.dedup();
+    Settings {
+        platform: Platform {
+            suffixes: config.name_rules().reserved_zones,
+            addresses: config.routing.apex_addresses.clone(),
+            ..Platform::default()
+        },
+        canonical_suffix: config.routing.canonical_suffix.as_ref().map(text).unwrap_or_default(),
+        routing_mode: config.routing.mode,
+        shared_target: config.routing.shared_target.as_ref().map(text),
+        min_edges: usize::try_from(config.feed.min_edges).unwrap_or(usize::MAX),
+        contacts,
+    }
+}
+
+pub(super) fn observers(config: &DnsConfig, env: &Env) -> Result<Observers, StartError> {
+    let resolvers = if config.resolvers.is_empty() { of_the_system()? } else { config.resolvers.clone() };
+    let servers = if config.servers.is_empty() {
+        AddressMap::Direct
+    } else {
+        AddressMap::table(config.servers.iter().map(|entry| (entry.address, entry.place)))
+    };
+    let settings = dns::Settings {
+        resolvers: resolvers.into_iter().map(|at| (at.to_string(), at)).collect(),
+        servers,
+        limits: Limits { per_query: config.timeout, ..Limits::default() },
+    };
+    Ok(Observers::new(settings, env.clone()))
+}
+
+/// The resolvers that this machine uses.
+fn of_the_system() -> Result<Vec<SocketAddr>, StartError> {
+    let none = |seen: String| StartError::Setting { key: "dns.resolvers".to_owned(), seen };
+    let text = std::fs::read_to_string(RESOLV_CONF)
+        .map_err(|e| none(format!("it is empty, and {RESOLV_CONF} cannot be read: {e}")))?;
+    let found = nameservers(&text);
+    if found.is_empty() {
+        return Err(none(format!("it is empty, and {RESOLV_CONF} names no resolver")));
+    }
+    Ok(found)
+}
+
+fn nameservers(resolv_conf: &str) -> Vec<SocketAddr> {
+    let address = |line: &str| -> Option<SocketAddr> {
+        let mut words = line.split_whitespace();
+        let address: IpAddr = words.next().filter(|word| *word == "nameserver").and_then(|_| words.next())?.parse().ok()?;
+        Some(SocketAddr::new(address, 53))
+    };
+    resolv_conf.lines().filter_map(address).collect()
+}
+
+pub(super) fn public_name(config: &Config, env: &Env) -> Result<PublicName, StartError> {
+    let settings = ReachSettings {
+        http_port: config.reach.http_port,
+        https_port: config.reach.https_port,
+        loopback: config.reach.allow_loopback,
+        ..ReachSettings::default()
+    };
+    // Which certificate is served is told by its serial; whether a visitor's roots know it is not asked yet.
+    Ok(PublicName::new(env, settings, RootCertStore::empty())?)
+}
+
+pub(super) fn authorities(config: &Config, env: &Env) -> Result<HashMap<String, Arc<dyn Authority>>, StartError> {
+    let mut all: HashMap<String, Arc<dyn Authority>> = HashMap::new();
+    for issuer in &config.issuers {
+        let settings = HttpSettings { roots: roots(issuer)?, ..HttpSettings::default() };
+        let authority = InstantAcme::new(issuer.directory.as_str(), &settings, env)
+            .map_err(|source| StartError::Issuer { name: issuer.name.clone(), source })?;
+        all.insert(issuer.name.clone(), Arc::new(authority));
+    }
+    Ok(all)
+}
+
+fn roots(issuer: &IssuerConfig) -> Result<Roots, StartError> {
+    let read = |path: &Path| {
+        std::fs::read(path).map(Roots::Pem).map_err(|e| StartError::Setting {
+            key: format!("issuers.{}.roots_file", issuer.name),
+            seen: format!("the file {} cannot be read: {e}", path.display()),
+        })
+    };
+    issuer.roots_file.as_deref().map_or(Ok(Roots::System), read)
+}
+
+/// Makes the issuers' rows, or brings them up to date.
+pub(super) async fn seed_issuers(config: &Config, store: &Store, env: &Env) -> StoreResult<()> {
+    let seconds = |time: Duration| time.as_secs().max(1);
+    let seeds: Vec<IssuerSeed> = config
+        .issuers
+        .iter()
+        .map(|issuer| IssuerSeed {
+            name: issuer.name.clone(),
+            directory: issuer.directory.as_str().to_owned(),
+            preference: i64::from(issuer.preference),
+            limits: [(
+                ORDERS_PER_ACCOUNT.to_owned(),
+                Limit { burst: issuer.orders_burst, per_secs: seconds(issuer.orders_per) },
+            )]
+            .into(),
+            spent_before: issuer.spent_before,
+        })
+        .collect();
+    let mut tx = store.begin().await?;
+    issuers::seed(&mut tx, &seeds, env.now(), || mint!(env, IssuerId)).await?;
+    tx.commit().await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_systems_resolvers_are_those_of_its_nameserver_lines() {
+        let text =
+            "# comment\nsearch lan\nnameserver 192.0.2.1\n nameserver\t2001:db8::1 \nnameserver fe80::1%eth0\noptions x";
+        let expected: Vec<SocketAddr> = ["192.0.2.1:53", "[2001:db8::1]:53"].map(|a| a.parse().unwrap()).to_vec();
+        assert_eq!(nameservers(text), expected);
+        assert!(nameservers("").is_empty());
+    }
+}

@@ -1,0 +1,34 @@
+//! An edge from the configuration, without a database.
+
+use tokio_util::sync::CancellationToken;
+
+use super::{StartError, bind};
+use crate::config::{Config, Role};
+use crate::edge::{Edge, EdgeListeners, EdgeSettings};
+use crate::env::Env;
+
+/// Runs an edge until told to stop, then drains. Without listeners it binds those of the configuration.
+pub async fn run_edge(
+    config: &Config,
+    env: &Env,
+    listeners: Option<EdgeListeners>,
+    stop: CancellationToken,
+) -> Result<(), StartError> {
+    config.check_for(Role::Edge)?;
+    let settings = EdgeSettings {
+        state_dir: config.edge.state_dir.clone(),
+        name: config.edge.name.clone().unwrap_or_default(),
+        upstream: config.edge.upstream.as_ref().map(|url| url.as_str().to_owned()).unwrap_or_default(),
+        https_port: config.edge.external_port,
+        join_token: config.edge.join_token.clone(),
+    };
+    let edge = Edge::open(settings, env.clone())?;
+    let listeners = match listeners {
+        Some(listeners) => listeners,
+        None => EdgeListeners {
+            plain: bind("edge.plain_listen", config.edge.plain_listen).await?,
+            tls: bind("edge.tls_listen", config.edge.tls_listen).await?,
+        },
+    };
+    Ok(edge.run(listeners, stop).await?)
+}

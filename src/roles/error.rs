@@ -1,0 +1,81 @@
+//! Why a role does not start.
+
+use std::io;
+use std::net::SocketAddr;
+
+use crate::acme::AcmeError;
+use crate::config::ConfigError;
+use crate::edge::EdgeError;
+use crate::feed::FeedError;
+use crate::reach::ReachError;
+use crate::store::StoreError;
+use crate::vault::{MasterKeyError, VaultError};
+
+/// Why a role does not start, or stopped before it was told to.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// A setting is missing that the role needs.
+    #[error("the configuration does not suffice")]
+    Config(#[from] ConfigError),
+    /// A setting reads well and is of no use.
+    #[error("{key} cannot be used: {seen}")]
+    Setting {
+        /// Its key.
+        key: String,
+        /// What is wrong with it.
+        seen: String,
+    },
+    /// No database.
+    #[error("the database cannot be used")]
+    Store(#[from] StoreError),
+    /// No database of this schema.
+    #[error("the database's schema is not current; run `nameplate migrate` with this binary first")]
+    NotMigrated,
+    /// The master key is none.
+    #[error("vault.master_key cannot be used")]
+    MasterKey(#[from] MasterKeyError),
+    /// The master key is another one.
+    #[error(
+        "the master key (version {version}) opens nothing of this database's vault, which was sealed under version {sealed}: \
+         give the key that sealed it as vault.master_key, or among vault.older_keys"
+    )]
+    WrongMasterKey {
+        /// The version given.
+        version: u32,
+        /// The newest version that the vault was sealed under.
+        sealed: u32,
+    },
+    /// The vault failed.
+    #[error("the vault cannot be used")]
+    Vault(#[from] VaultError),
+    /// An issuer's settings.
+    #[error("issuers.{name} cannot be used")]
+    Issuer {
+        /// Its name.
+        name: String,
+        /// Why.
+        source: AcmeError,
+    },
+    /// The requests through public names.
+    #[error("requests through public names cannot be set up")]
+    Reach(#[from] ReachError),
+    /// The feed.
+    #[error("the feed cannot be opened")]
+    Feed(#[from] FeedError),
+    /// The edge.
+    #[error("the edge cannot run")]
+    Edge(#[from] EdgeError),
+    /// A port.
+    #[error("{key} is {address}, where nothing can listen")]
+    Listen {
+        /// The setting.
+        key: &'static str,
+        /// Its value.
+        address: SocketAddr,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The listener of API and pages broke.
+    #[error("the API and the pages are no longer served")]
+    Web(#[source] io::Error),
+}

@@ -1,0 +1,70 @@
+//! `nameplate sandbox`: a world to play in, until told to stop.
+
+use std::io::{self, Write};
+
+use super::outside::TENANT_ZONE;
+use super::walk::{Failed, TENANT, Walk};
+use super::world::{World, WorldError, WorldSettings, shown};
+use crate::env::Env;
+use crate::roles::StartError;
+
+/// The sandbox ended other than by being told to.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// It did not start.
+    #[error("the sandbox did not start")]
+    World(#[from] WorldError),
+    /// Its tenant could not be made.
+    #[error("the sandbox is of no use without its tenant")]
+    Tenant(#[from] Failed),
+    /// A role ended.
+    #[error("a part of the sandbox stopped")]
+    Stopped(#[source] StartError),
+    /// Nobody reads.
+    #[error("the list of addresses could not be written")]
+    Report(#[from] io::Error),
+}
+
+/// Starts a sandbox, tells what to open, and drains it once `stop` resolves.
+pub async fn run(
+    settings: WorldSettings,
+    env: &Env,
+    out: &mut dyn Write,
+    stop: impl Future<Output = ()>,
+) -> Result<(), RunError> {
+    let mut world = World::start(settings, env).await?;
+    Walk::new(&world)?.tenant().await?;
+    out.write_all(invitation(&world).as_bytes())?;
+    out.flush()?;
+    let ended = tokio::select! {
+        () = stop => Ok(()),
+        ended = world.broken() => ended,
+    };
+    writeln!(out, "\nStopping: finishing what has begun…")?;
+    let drained = world.drain().await;
+    ended.and(drained).map_err(RunError::Stopped)
+}
+
+fn invitation(world: &World) -> String {
+    let host = format!("support.{TENANT_ZONE}");
+    let (url, port) = (world.url(), world.https_port());
+    let token = world.operator.expose_str().unwrap_or_default();
+    let (config, roots) = (shown(&world.config_file), shown(&world.roots_file));
+    let (provider, origin) = (world.outside.provider, world.outside.origin);
+    format!(
+        "\nNameplate's sandbox is running, all of it on this machine.\n\
+         \n  API and pages         {url}\n  Operator's token      {token}\n  \
+         Pretend DNS provider  http://{provider}  (zone {TENANT_ZONE})\n  \
+         Application           http://{origin}\n  Configuration         {config}\n\
+         \n1. Claim a name for the tenant {TENANT}:\n\
+         \n   NAMEPLATE_TOKEN={token} nameplate domain --server {url} add {host} --tenant {TENANT}\n\
+         \n   or, without the command line:\n\
+         \n   curl -s {url}/api/v1/domains -H 'Authorization: Bearer {token}' \\\n        \
+         -H 'Content-Type: application/json' -d '{{\"tenant\":\"{TENANT}\",\"hostname\":\"{host}\"}}'\n\
+         \n2. Open the page it answers with (any user name, the token as password). Paste the two records it shows\n   \
+         at http://{provider}, and press \"Check now\" on the page.\n\
+         \n3. Visit the tenant's site, trusting the sandbox's CA alone:\n\
+         \n   curl --resolve {host}:{port}:127.0.0.1 --cacert {roots} https://{host}:{port}/\n\
+         \nCtrl-C stops it.\n"
+    )
+}
