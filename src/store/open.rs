@@ -205,17 +205,16 @@ impl Store {
     }
 }
 
-<<<<<<< HEAD
 /// Whether a connection lives and has no transaction open. Whoever gives up while BEGIN is under way leaves one open that the
 /// driver does not know of: the next statement to run by itself on that connection would never be committed. A statement
 /// outside transactions begins together with its own.
 async fn outside_transactions(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
     let row = sqlx::raw_sql("SELECT now() = statement_timestamp()").fetch_one(connection).await?;
     sqlx::Row::try_get(&row, 0)
-=======
+}
+
 fn versions(migrator: &sqlx::migrate::Migrator) -> Vec<i64> {
     migrator.iter().map(|migration| migration.version).collect()
->>>>>>> front
 }
 
 async fn open_sqlite(settings: &OpenSettings) -> StoreResult<Backend> {
