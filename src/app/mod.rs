@@ -18,6 +18,7 @@ pub mod claim;
 pub mod dispatch;
 mod observe;
 pub mod remove;
+pub mod routine;
 pub mod show;
 pub mod tenants;
 pub mod tokens;

@@ -102,7 +102,8 @@ fn former_value(label: &str, value: Option<&str>, seen: &Seen) -> Presence {
         if here {
             return Presence::Present;
         }
-        all_definite &= o.answer.definite();
+        // A lame server's answer says nothing of the zone.
+        all_definite &= o.answer.definite() && o.answer.authoritative;
     }
     if all_definite { Presence::Absent } else { Presence::Unknown }
 }

@@ -24,8 +24,8 @@ pub(super) enum Command {
     Serve,
     /// Do the work alone, beside a `serve` on the same database
     Work,
-    /// Terminate TLS for visitors
-    Edge,
+    /// Terminate TLS for visitors; with a subcommand, administer the edges
+    Edge(EdgeArgs),
     /// Start everything on this machine, to play with or to check it
     Sandbox(SandboxArgs),
     /// Bring the database to this version's schema
@@ -41,6 +41,28 @@ pub(super) enum Command {
     /// Check the configuration, or describe its keys
     #[command(subcommand)]
     Config(ConfigCommand),
+}
+
+#[derive(Args)]
+pub(super) struct EdgeArgs {
+    #[command(subcommand)]
+    pub command: Option<EdgeCommand>,
+}
+
+#[derive(Subcommand)]
+pub(super) enum EdgeCommand {
+    /// List all edges
+    List,
+    /// Count an edge no more, before it is taken down
+    Drain {
+        /// Its name or id
+        edge: String,
+    },
+    /// Shut an edge out for ever, and change the key that certificates travel under
+    Revoke {
+        /// Its name or id
+        edge: String,
+    },
 }
 
 #[derive(Subcommand)]
@@ -69,7 +91,7 @@ pub(super) enum TokenCommand {
 }
 
 #[derive(Args)]
-#[command(group(ArgGroup::new("whose").required(true).args(["operator", "tenant"])))]
+#[command(group(ArgGroup::new("whose").required(true).args(["operator", "tenant", "edge"])))]
 pub(super) struct NewToken {
     /// For the platform: sees and does everything
     #[arg(long)]
@@ -77,10 +99,13 @@ pub(super) struct NewToken {
     /// For one tenant, by slug or id: sees and does what is its own
     #[arg(long, value_name = "SLUG")]
     pub tenant: Option<String>,
+    /// For one edge to enrol with, once
+    #[arg(long)]
+    pub edge: bool,
     /// What to call it
     #[arg(long, default_value = "command line")]
     pub label: String,
-    /// After which time it ends, such as 90d [default: never]
+    /// After which time it ends, such as 90d [default: never; 24h with --edge]
     #[arg(long, value_name = "TIME")]
     pub expires: Option<String>,
 }

@@ -12,6 +12,7 @@ mod compose;
 mod config;
 mod domain;
 mod domain_text;
+mod edge;
 mod migrate;
 mod out;
 mod run;

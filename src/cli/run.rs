@@ -4,9 +4,9 @@ use std::io::{self, Write};
 
 use clap::Parser as _;
 
-use super::args::{Cli, Command};
+use super::args::{Cli, Command, EdgeArgs};
 use super::compose::run_role;
-use super::{Out, Surroundings, config, domain, migrate, sandbox, tenant, token};
+use super::{Out, Surroundings, config, domain, edge, migrate, sandbox, tenant, token};
 use crate::config::Role;
 use crate::env::Env;
 use crate::telemetry::one_line;
@@ -31,7 +31,8 @@ pub async fn run(surroundings: &Surroundings, env: &Env, out: &mut dyn Write, er
     let done = match cli.command {
         Command::Serve => run_role(surroundings, file, env, Role::Serve).await,
         Command::Work => run_role(surroundings, file, env, Role::Work).await,
-        Command::Edge => run_role(surroundings, file, env, Role::Edge).await,
+        Command::Edge(EdgeArgs { command: None }) => run_role(surroundings, file, env, Role::Edge).await,
+        Command::Edge(EdgeArgs { command: Some(command) }) => edge::run(surroundings, file, env, command, &mut out).await,
         Command::Sandbox(args) => sandbox::run(surroundings, env, args, &mut out).await,
         Command::Migrate => migrate::run(surroundings, file, &mut out).await,
         Command::Tenant(command) => tenant::run(surroundings, file, env, command, &mut out).await,

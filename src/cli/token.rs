@@ -9,10 +9,14 @@ use super::args::{NewToken, TokenCommand};
 use super::{Out, Surroundings, load, open_store};
 use crate::app::tenants;
 use crate::app::tokens::{self, Principal};
-use crate::config::Setting as _;
+use crate::config::{Config, Setting as _};
 use crate::env::Env;
 use crate::model::id::TokenId;
+use crate::roles::open_feed;
 use crate::store::Store;
+
+/// How long a join token lasts where nothing is said.
+const JOIN_LASTS: Duration = Duration::from_secs(24 * 3600);
 
 pub(super) async fn run(
     surroundings: &Surroundings,
@@ -21,12 +25,19 @@ pub(super) async fn run(
     command: TokenCommand,
     out: &mut Out<'_>,
 ) -> anyhow::Result<()> {
-    let store = open_store(&load(surroundings, file)?).await?;
+    let config = load(surroundings, file)?;
     match command {
-        TokenCommand::Create(new) => create(&store, env, &new, out).await?,
+        TokenCommand::Create(new) if new.edge => create_join(&config, env, &new, out).await?,
+        TokenCommand::Create(new) => {
+            let store = open_store(&config).await?;
+            create(&store, env, &new, out).await?;
+            store.close().await;
+        }
         TokenCommand::Revoke { id } => {
             let id: TokenId = id.parse()?;
+            let store = open_store(&config).await?;
             tokens::revoke(&store, env, &id).await?;
+            store.close().await;
             if out.json {
                 out.document(&serde_json::json!({ "revoked": id }))?;
             } else {
@@ -34,7 +45,29 @@ pub(super) async fn run(
             }
         }
     }
+    Ok(())
+}
+
+/// The time that `--expires` gives.
+fn lasts(new: &NewToken) -> anyhow::Result<Option<Duration>> {
+    let Some(text) = &new.expires else { return Ok(None) };
+    let wrong = || format!("--expires {text:?} is not {}", Duration::EXPECTED);
+    Duration::read(text).map(Some).with_context(wrong)
+}
+
+/// A token for one edge: it carries the feed's address and what to know the feed by.
+async fn create_join(config: &Config, env: &Env, new: &NewToken, out: &mut Out<'_>) -> anyhow::Result<()> {
+    let Some(url) = &config.feed.url else { bail!("feed.url is missing: join tokens carry it") };
+    let lasts = lasts(new)?.unwrap_or(JOIN_LASTS);
+    let (store, feed) = open_feed(config, env).await?;
+    let text = feed.mint_join_token(url.as_str(), &new.label, lasts).await?;
     store.close().await;
+    let text = text.expose_str().unwrap_or_default();
+    if out.json {
+        out.document(&serde_json::json!({ "token": text }))?
+    } else {
+        out.line(text)?
+    }
     Ok(())
 }
 
@@ -46,13 +79,7 @@ async fn create(store: &Store, env: &Env, new: &NewToken, out: &mut Out<'_>) -> 
             None => bail!("there is no tenant {named:?}; add it with: nameplate tenant add {named}"),
         },
     };
-    let expires_at = match &new.expires {
-        None => None,
-        Some(text) => {
-            let wrong = || format!("--expires {text:?} is not {}", Duration::EXPECTED);
-            Some(env.now() + Duration::read(text).with_context(wrong)?)
-        }
-    };
+    let expires_at = lasts(new)?.map(|lasts| env.now() + lasts);
     let minted = tokens::mint(store, env, &principal, &new.label, expires_at).await?;
     let text = minted.text.expose_str().unwrap_or_default();
     if out.json {

@@ -1,6 +1,6 @@
 //! Asking the control plane about a token the book does not have: a CA may be faster than the feed.
 //!
-//! Anybody can send tokens, so asking is bounded: few at a time, and one that was unknown is not asked for again for a while.
+//! Anybody can send tokens, so asking is bounded: few at a time and slowly, and one that was unknown is not asked for again for a while.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -16,6 +16,8 @@ use crate::model::moment::Moment;
 const AT_ONCE: usize = 8;
 /// How long a token stays unknown. CAs try again after seconds.
 const UNKNOWN_FOR: Duration = Duration::from_secs(3);
+/// How long an answer that there is none takes at least.
+const UNKNOWN_TAKES: Duration = Duration::from_millis(100);
 /// Unknown tokens remembered.
 const REMEMBERED: usize = 4_096;
 /// How long a CA is kept waiting.
@@ -52,6 +54,8 @@ impl Ask {
             Ok(Some(text)) => Some(text),
             Ok(None) => {
                 self.remember(token);
+                // Holding the slot bounds the rate, whatever is sent.
+                self.env.sleep(UNKNOWN_TAKES).await;
                 None
             }
             Err(error) => {

@@ -69,6 +69,15 @@ impl CertificateBook {
         }
     }
 
+    /// Lets go of what was parsed from these certificates, or of all: a destroyed key must not linger.
+    pub(super) fn forget(&self, certificates: Option<&[CertificateId]>) {
+        let mut parsed = self.lock();
+        match certificates {
+            None => *parsed = Generations::default(),
+            Some(ids) => ids.iter().for_each(|id| parsed.remove(id)),
+        }
+    }
+
     fn parse(&self, entry: &CertificateEntry) -> Result<CertifiedKey, Unusable> {
         let key = self.replica.open_key(entry)?;
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.expose().to_vec()));
@@ -118,6 +127,11 @@ impl Generations {
         let (id, found) = self.old.remove_entry(id)?;
         self.put(id, Arc::clone(&found));
         Some(found)
+    }
+
+    fn remove(&mut self, id: &CertificateId) {
+        self.young.remove(id);
+        self.old.remove(id);
     }
 
     fn put(&mut self, id: CertificateId, parsed: Arc<CertifiedKey>) {

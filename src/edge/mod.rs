@@ -114,9 +114,9 @@ impl Edge {
         let Edge { settings, env, follower, upstream } = self;
         let replica = follower.replica();
         let book = Arc::new(CertificateBook::new(Arc::clone(&replica)));
-        let tls = Arc::new(server_config(book)?);
+        let tls = Arc::new(server_config(Arc::clone(&book))?);
         let own = reachable(listeners.tls.local_addr().map_err(EdgeError::Listener)?);
-        let prober = Arc::new(probe::Prober::new(own, Arc::clone(&replica), env.clone())?);
+        let prober = Arc::new(probe::Prober::new(own, Arc::clone(&replica), book, env.clone())?);
         let ask = ask::Ask::new(follower.client(), env.clone());
         let shared = Arc::new(Shared { env, replica, upstream, https_port: settings.https_port, ask });
         // Once told to stop, connections drain first; the feed is followed to the end, so that the heartbeat lasts as long.

@@ -15,7 +15,7 @@ use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use super::certificates::{leaf, provider};
+use super::certificates::{CertificateBook, leaf, provider};
 use crate::env::Env;
 use crate::feed::follow::Observer;
 use crate::feed::replica::Replica;
@@ -34,6 +34,7 @@ const TOLD: usize = 500;
 pub(super) struct Prober {
     own: SocketAddr,
     replica: Arc<Replica>,
+    certificates: Arc<CertificateBook>,
     env: Env,
     connector: TlsConnector,
     /// What was wrong, by hostname, so that it can be looked at again.
@@ -41,7 +42,12 @@ pub(super) struct Prober {
 }
 
 impl Prober {
-    pub(super) fn new(own: SocketAddr, replica: Arc<Replica>, env: Env) -> Result<Prober, rustls::Error> {
+    pub(super) fn new(
+        own: SocketAddr,
+        replica: Arc<Replica>,
+        certificates: Arc<CertificateBook>,
+        env: Env,
+    ) -> Result<Prober, rustls::Error> {
         let mut config = ClientConfig::builder_with_provider(provider())
             .with_safe_default_protocol_versions()?
             .dangerous()
@@ -49,7 +55,14 @@ impl Prober {
             .with_no_client_auth();
         // A resumed session would show the certificate of an earlier one.
         config.resumption = rustls::client::Resumption::disabled();
-        Ok(Prober { own, replica, env, connector: TlsConnector::from(Arc::new(config)), wrong: Mutex::default() })
+        Ok(Prober {
+            own,
+            replica,
+            certificates,
+            env,
+            connector: TlsConnector::from(Arc::new(config)),
+            wrong: Mutex::default(),
+        })
     }
 
     /// What is wrong with what is served for a name; none when it is right.
@@ -88,6 +101,10 @@ fn serial(certificate: &CertificateDer<'_>) -> String {
 
 #[async_trait]
 impl Observer for Prober {
+    fn changed(&self, certificates: Option<&[CertificateId]>) {
+        self.certificates.forget(certificates);
+    }
+
     async fn observe(&self, served: Vec<Served>) {
         let looks = stream::iter(served).map(|served| async move {
             let seen = self.look(&served).await;

@@ -1,12 +1,16 @@
 //! From a visitor's request to the origin and back. Bodies stream; whose the request is comes from the feed's book.
 
 use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{Method, Request, Response, StatusCode, Uri, Version};
 use http_body_util::BodyExt as _;
-use hyper::body::Incoming;
+use hyper::body::{Body as HttpBody, Bytes, Frame, Incoming, SizeHint};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
@@ -15,11 +19,12 @@ use super::Shared;
 use super::answer::{self, Body};
 use super::headers::{drop_hop_headers, for_the_origin};
 use super::host::requested_host;
+use crate::env::Env;
 
 /// How long the origin may take to accept a connection.
 const CONNECT: Duration = Duration::from_secs(5);
-/// How long it may take to begin its answer.
-const FIRST_BYTE: Duration = Duration::from_secs(60);
+/// How long a request may stand still: no more of it from the visitor, no beginning of an answer from the origin.
+const STILL: Duration = Duration::from_secs(60);
 /// How long an idle connection to it is kept: shorter than what origins usually do, so that theirs is not the race to close.
 const IDLE: Duration = Duration::from_secs(15);
 
@@ -34,7 +39,7 @@ pub struct NotAnUpstream {
 /// The origin, and the connections to it.
 pub(super) struct Upstream {
     authority: Authority,
-    client: Client<HttpConnector, Incoming>,
+    client: Client<HttpConnector, Upload>,
 }
 
 impl Upstream {
@@ -55,6 +60,44 @@ impl Upstream {
             .http1_max_headers(super::listen::HEADERS)
             .build(connector);
         Ok(Upstream { authority, client })
+    }
+}
+
+/// A visitor's body on its way to the origin, counting what moved.
+struct Upload {
+    body: Incoming,
+    moved: Arc<AtomicU64>,
+}
+
+impl HttpBody for Upload {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        self.moved.fetch_add(1, Ordering::Relaxed);
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// Returns once nothing has moved for a while.
+async fn stands_still(env: &Env, moved: &AtomicU64) {
+    let mut before = None;
+    loop {
+        let now = moved.load(Ordering::Relaxed);
+        if before == Some(now) {
+            return;
+        }
+        before = Some(now);
+        env.sleep(STILL).await;
     }
 }
 
@@ -82,9 +125,11 @@ pub(super) async fn respond(
     *request.uri_mut() = uri;
     *request.version_mut() = Version::HTTP_11;
     for_the_origin(request.headers_mut(), &host, &entry, visitor);
+    let moved = Arc::new(AtomicU64::new(0));
+    let request = request.map(|body| Upload { body, moved: Arc::clone(&moved) });
     let answered = tokio::select! {
         answered = shared.upstream.client.request(request) => answered,
-        () = shared.env.sleep(FIRST_BYTE) => {
+        () = stands_still(&shared.env, &moved) => {
             return answer::page(StatusCode::GATEWAY_TIMEOUT, "The site did not answer in time.");
         }
     };

@@ -20,6 +20,7 @@ use super::wire::{Exception, Message, WireError};
 use crate::env::Env;
 use crate::model::feed::{Deltas, Entry, Position, Snapshot};
 use crate::model::feed_apply::{Book, Served};
+use crate::model::id::CertificateId;
 use crate::telemetry::Chain;
 use crate::vault::distribution::{DistributionKey, Packet, Wrapped};
 
@@ -34,6 +35,8 @@ const LONGEST_WAIT: Duration = Duration::from_secs(30);
 /// Looks at what a reader really serves.
 #[async_trait]
 pub trait Observer: Send + Sync + 'static {
+    /// These certificates changed, or all may have: what was derived from them is stale.
+    fn changed(&self, certificates: Option<&[CertificateId]>);
     /// Looks at these names' certificates.
     async fn observe(&self, served: Vec<Served>);
     /// All certificates that are held and not served; looks again at those known to be.
@@ -147,10 +150,11 @@ struct Confirm {
 impl Confirm {
     async fn beat(&self, env: &Env) {
         loop {
+            // What is confirmed first is what the copy holds, not that there is nothing yet.
+            env.sleep(HEARTBEAT).await;
             if let Err(error) = self.send(None).await {
                 tracing::warn!(error = &error as &dyn Error, "the control plane did not hear this edge's heartbeat");
             }
-            env.sleep(HEARTBEAT).await;
         }
     }
 
@@ -240,6 +244,7 @@ impl Running<'_> {
             "took a snapshot of the feed"
         );
         let served = self.follower.replica.replace(Book::from_snapshot(snapshot));
+        self.confirm.observer.changed(None);
         self.write_copy(None)?;
         self.settle(served, position, saved).await
     }
@@ -249,6 +254,9 @@ impl Running<'_> {
         let position = Position { epoch: deltas.epoch, seq: deltas.upto };
         match self.follower.replica.apply(deltas.clone()) {
             Some(Ok((applied, served))) => {
+                if !applied.certificates.is_empty() {
+                    self.confirm.observer.changed(Some(&applied.certificates));
+                }
                 for subject in applied.refused {
                     tracing::error!(subject, "the feed sent an older entry than the one at hand; it was refused");
                 }

@@ -14,7 +14,6 @@ use crate::env::Env;
 use crate::mint;
 use crate::model::id::{EdgeId, TokenId};
 use crate::model::secret::Secret;
-use crate::store::edges::EdgeStatus;
 use crate::store::tokens::TokenRow;
 use crate::store::{Store, StoreError, edges, feed, tokens};
 use crate::vault::distribution::DistributionError;
@@ -151,7 +150,7 @@ impl Feed {
     /// there was such an edge to shut out.
     pub async fn revoke(&self, edge: &EdgeId) -> Result<bool, FeedError> {
         let mut tx = self.store().begin().await?;
-        if tx.execute(edges::set_status(edge, EdgeStatus::Revoked)).await? == 0 {
+        if tx.execute(edges::revoke(edge)).await? == 0 {
             return Ok(false);
         }
         distribution::rotate(self, &mut tx).await?;

@@ -178,3 +178,44 @@ pub(super) fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
     // The name itself is durable once the directory is.
     path.parent().map_or(Ok(()), |dir| std::fs::File::open(dir)?.sync_all())
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::env::manual::Hand;
+    use crate::model::moment::Moment;
+
+    fn env(seed: u64) -> Env {
+        Hand::new(Moment::default(), seed).env()
+    }
+
+    fn token(b: u8) -> Secret {
+        let secret = Secret::new(vec![b; 32]);
+        JoinToken { url: format!("https://127.0.0.1:{b}"), secret, pin: [b; 32], signing_key: [b; 32] }.to_text()
+    }
+
+    #[test]
+    fn a_member_stays_who_it_is_and_takes_another_token_only_until_it_is_let_in() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(matches!(Member::open_or_join(dir.path(), None, &env(1)), Err(MemberError::NoToken)));
+        let first = Member::open_or_join(dir.path(), token(1).expose_str(), &env(1)).unwrap();
+        let mut again = Member::open_or_join(dir.path(), token(2).expose_str(), &env(2)).unwrap();
+        assert_eq!((again.key.public(), &again.credential), (first.key.public(), &first.credential));
+        assert_eq!((again.url.as_str(), again.pin), ("https://127.0.0.1:2", [2; 32]));
+
+        let id = crate::mint!(env(3), EdgeId);
+        again.enrolled(id.clone()).unwrap();
+        let enrolled = Member::open_or_join(dir.path(), token(3).expose_str(), &env(4)).unwrap();
+        assert_eq!((enrolled.edge_id(), enrolled.url.as_str()), (Some(&id), "https://127.0.0.1:2"));
+        assert_eq!(enrolled.join_secret, None);
+    }
+
+    proptest! {
+        #[test]
+        fn a_file_of_junk_is_refused_without_a_panic(junk in prop::collection::vec(any::<u8>(), 0..200)) {
+            prop_assert!(matches!(read(PathBuf::new(), &junk, None), Err(MemberError::Malformed(_))));
+        }
+    }
+}

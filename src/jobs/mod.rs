@@ -3,6 +3,7 @@
 //! - [`queue::Queue`] is the alarm clock: apalis, on the store's own database. An alarm carries a domain's id and nothing
 //!   else; it is set in the transaction that makes it needed and is removed once it rang.
 //! - [`hand::HandQueue`] is its twin for tests: alarms ring when the test pops them, and can be lost or doubled.
+//! - [`door::Door`] is what an alarm calls: the use case that moves a domain on.
 //! - [`sweep::Sweep`] gives a new alarm to every domain that is due and has none, and removes what the queue leaves behind.
 //! - [`schedule::Schedule`] runs the loops of a process until it is told to stop, and then lets them finish.
 //!
@@ -11,6 +12,7 @@
 //! tells the queue that it failed. May import `app` and everything below it; apalis has its home in `queue` alone.
 //! How to get it wrong: put a second fact into an alarm, read an alarm's state as a domain's, or count on one ringing.
 
+pub mod door;
 pub mod hand;
 pub mod queue;
 pub mod schedule;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -13,9 +14,13 @@ use super::Step;
 use super::queue::Queue;
 use super::sweep::Sweep;
 use crate::env::Env;
+use crate::model::moment::Moment;
 
 /// The pause before a loop that ended by itself starts again.
 const PAUSE: Duration = Duration::from_secs(1);
+
+/// A task that names a moment long past is not done over and over without a breath.
+const LEAST: Duration = Duration::from_millis(20);
 
 type Body = Arc<dyn Fn(CancellationToken) -> BoxFuture<'static, ()> + Send + Sync>;
 
@@ -43,23 +48,25 @@ impl Schedule {
         self
     }
 
-    /// Adds a task that is done over and over, with a pause in between; it is never cut in the middle before the grace
-    /// has passed.
+    /// Adds a task that is done at the start, whenever `bell` rings, at the moment that it names itself, and at the latest
+    /// `idle` after the last time: a bell rings in one process only. It is not cut in the middle before the grace has passed.
     #[must_use]
-    pub fn every<F, Fut>(self, name: &'static str, pause: Duration, task: F) -> Self
+    pub fn when<F, Fut>(self, name: &'static str, bell: Arc<Notify>, idle: Duration, task: F) -> Self
     where
         F: Fn() -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = ()> + Send + 'static,
+        Fut: Future<Output = Option<Moment>> + Send + 'static,
     {
         let (env, task) = (self.env.clone(), Arc::new(task));
         self.with(name, move |stop| {
-            let (env, task) = (env.clone(), Arc::clone(&task));
+            let (env, task, bell) = (env.clone(), Arc::clone(&task), Arc::clone(&bell));
             async move {
                 while !stop.is_cancelled() {
-                    task().await;
+                    let next = task().await;
+                    let wait = next.map_or(idle, |at| at.since(env.now()).clamp(LEAST.min(idle), idle));
                     tokio::select! {
                         () = stop.cancelled() => {}
-                        () = env.sleep(pause) => {}
+                        () = bell.notified() => {}
+                        () = env.sleep(wait) => {}
                     }
                 }
             }
@@ -138,40 +145,61 @@ mod tests {
         panic!("never happened: {what}");
     }
 
+    /// Counts how often it was called.
+    #[derive(Clone, Default)]
+    struct Count(Arc<AtomicUsize>);
+
+    impl Count {
+        fn add(&self) -> usize {
+            self.0.fetch_add(1, Ordering::SeqCst) + 1
+        }
+
+        async fn reaches(&self, n: usize) {
+            until("the count", || self.0.load(Ordering::SeqCst) == n).await;
+        }
+    }
+
     #[tokio::test]
-    async fn a_loop_that_panics_starts_again_and_all_end_at_the_stop() {
+    async fn a_loop_that_panics_starts_again_and_ends_at_the_stop() {
         let hand = Hand::new(Moment::from_secs(100), 1);
-        let (falls, ticks) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-        let stop = CancellationToken::new();
-        let schedule = Schedule::new(&hand.env(), Duration::from_secs(5))
-            .with("falls", {
-                let falls = Arc::clone(&falls);
-                move |_| {
-                    let falls = Arc::clone(&falls);
-                    async move {
-                        assert!(falls.fetch_add(1, Ordering::SeqCst) > 100, "falls over");
-                    }
-                }
-            })
-            .every("ticks", Duration::from_secs(1), {
-                let ticks = Arc::clone(&ticks);
-                move || {
-                    let ticks = Arc::clone(&ticks);
-                    async move {
-                        ticks.fetch_add(1, Ordering::SeqCst);
-                    }
-                }
-            });
+        let (falls, stop) = (Count::default(), CancellationToken::new());
+        let counted = falls.clone();
+        let schedule = Schedule::new(&hand.env(), Duration::from_secs(5)).with("falls", move |_| {
+            let falls = counted.clone();
+            async move { assert!(falls.add() > 100, "falls over") }
+        });
         let running = tokio::spawn(schedule.run(stop.clone()));
         for round in 1..4 {
-            until("a fall and a tick", || falls.load(Ordering::SeqCst) == round && ticks.load(Ordering::SeqCst) == round)
-                .await;
-            until("both sleep", || hand.next_wake().is_some()).await;
-            for _ in 0..10 {
-                tokio::task::yield_now().await;
-            }
-            hand.advance(Duration::from_secs(1));
+            falls.reaches(round).await;
+            until("the pause", || hand.next_wake().is_some()).await;
+            hand.advance(PAUSE);
         }
+        stop.cancel();
+        assert_eq!(running.await.unwrap(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_task_is_done_at_its_bell_at_its_own_moment_and_when_idle_too_long() {
+        let hand = Hand::new(Moment::from_secs(100), 1);
+        let (rounds, stop, bell) = (Count::default(), CancellationToken::new(), Arc::new(Notify::new()));
+        let counted = rounds.clone();
+        let task = move || {
+            // The second time it names a moment, the others none.
+            let next = (counted.add() == 2).then_some(Moment::from_secs(103));
+            async move { next }
+        };
+        let schedule = Schedule::new(&hand.env(), Duration::from_secs(5));
+        let schedule = schedule.when("rounds", Arc::clone(&bell), Duration::from_secs(10), task);
+        let running = tokio::spawn(schedule.run(stop.clone()));
+        rounds.reaches(1).await;
+        bell.notify_one();
+        rounds.reaches(2).await;
+        until("its own moment", || hand.next_wake() == Some(Moment::from_secs(103))).await;
+        hand.advance(Duration::from_secs(3));
+        rounds.reaches(3).await;
+        until("the idle time", || hand.next_wake() == Some(Moment::from_secs(113))).await;
+        hand.advance(Duration::from_secs(10));
+        rounds.reaches(4).await;
         stop.cancel();
         assert_eq!(running.await.unwrap(), 0);
     }

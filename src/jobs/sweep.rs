@@ -9,6 +9,7 @@ use super::Alarms;
 use crate::env::Env;
 use crate::model::id::DomainId;
 use crate::store::{Store, StoreResult, sql};
+use crate::telemetry::Chain;
 
 /// How often the store's statistics are looked at.
 const OPTIMIZE_EVERY: Duration = Duration::from_secs(24 * 3600);
@@ -97,7 +98,7 @@ impl Sweep {
             if optimized.is_none_or(|at| self.env.now().since(at) >= OPTIMIZE_EVERY) {
                 if let Err(e) = self.store.optimize(optimized.is_none()).await {
                     tracing::warn!(
-                        error = &e as &dyn std::error::Error,
+                        error = %Chain(&e),
                         "the store's statistics were not brought up to date"
                     );
                 }
@@ -106,7 +107,7 @@ impl Sweep {
             match self.once().await {
                 Ok(Swept { rearmed: 0, .. }) => {}
                 Ok(swept) => tracing::info!(rearmed = swept.rearmed, "domains were due without an alarm"),
-                Err(e) => tracing::warn!(error = &e as &dyn std::error::Error, "the sweep failed; the next one tries again"),
+                Err(e) => tracing::warn!(error = %Chain(&e), "the sweep failed; the next one tries again"),
             }
             tokio::select! {
                 () = stop.cancelled() => {}

@@ -23,6 +23,7 @@ pub mod pace;
 pub mod plan;
 pub mod reason;
 pub mod records;
+pub mod routine;
 pub mod secret;
 pub mod sentence;
 pub mod slug;

@@ -19,8 +19,6 @@ pub const RELEASE_GRACE: Duration = Duration::from_secs(7 * 24 * 3600);
 pub const STUCK: Duration = Duration::from_secs(2 * 3600);
 /// A CSR was sent: the certificate may exist, so patience is longer.
 pub const STUCK_FINALIZING: Duration = Duration::from_secs(24 * 3600);
-/// A live name is looked at once a day.
-const DAILY: Duration = Duration::from_secs(24 * 3600);
 /// Edges that did not confirm a token after this long are marked lost.
 pub const LAGGARD: Duration = Duration::from_secs(60);
 
@@ -108,7 +106,6 @@ pub fn plan(s: &Situation, now: Moment) -> Next {
 pub fn next_look(s: &Situation) -> Moment {
     match s.domain.looked_at {
         None => s.domain.created_at,
-        Some(at) if s.domain.claim == Claim::Live => at + DAILY,
         Some(at) => at + pace::look_again_in(s.domain.pace_from, at),
     }
 }
@@ -157,5 +154,6 @@ fn plan_live(s: &Situation, now: Moment) -> Next {
     if s.certificate.is_some() && s.domain.active_since.is_none() {
         return Next::Observe(Observe::CertificateRollout);
     }
-    look_or_rest(s, now, next_look(s))
+    // Daily looks are no alarms: batches read, and only a difference asks for a look here.
+    look_or_rest(s, now, Moment::NEVER)
 }

@@ -1,8 +1,8 @@
 //! The catalogue of reasons: one stable code for every situation a check can find, with its verdict, who acts, what it says of
 //! the tie, and one plain sentence. Page, API, log, alert and docs all read it; nothing else words a situation.
 //!
-//! Codes, verdicts, actors and sentences are those of the corpus in `tests/cases/dns-cases.toml` (a test compares them); only the
-//! two about a name's holder are no DNS situations. The tie is ours to say, because it may cost somebody their name: *gone* is
+//! Codes, verdicts, actors and sentences are those of the corpus in `tests/cases/dns-cases.toml` (a test compares them); only what is
+//! about the holder or the issuer is no DNS situation. The tie is ours to say, because it may cost somebody their name: *gone* is
 //! only what was positively seen to be absent or to lead elsewhere. What leads to us in part, what broke on our side, what could
 //! not be looked at or validated, and everything about CAA or about an order is *silent*.
 

@@ -13,6 +13,7 @@ mod adapters;
 mod control;
 mod edge;
 mod error;
+mod feed;
 mod loops;
 mod seal;
 mod store;
@@ -20,6 +21,7 @@ mod store;
 pub use control::{ControlPlane, ServeListeners};
 pub use edge::run_edge;
 pub use error::StartError;
+pub use feed::open_feed;
 pub use store::open_store;
 
 use std::net::SocketAddr;

@@ -1,6 +1,7 @@
 //! Edges: who may read the feed, where each one's cursor stands, and the join tokens they enrol with.
 
 use std::str::FromStr;
+use std::time::Duration;
 
 use super::{Row, Stmt, Store, StoreResult, Tx, sql};
 use crate::model::feed::Position;
@@ -113,6 +114,9 @@ pub fn set_status(id: &EdgeId, status: EdgeStatus) -> Stmt {
     sql("UPDATE edges SET status = $2 WHERE id = $1 AND status <> 'revoked'").bind(id.as_str()).bind(status.as_str())
 }
 
+/// How far behind a change an edge may be and count as having caught up: on a busy feed there is always a newer one.
+const CAUGHT_UP: Duration = Duration::from_secs(5);
+
 /// Records what an edge has, that it was heard of, and every certificate it has yet does not serve. An edge that was left
 /// behind and has caught up is found again. Whether it still is left behind.
 pub async fn ack(
@@ -125,23 +129,24 @@ pub async fn ack(
     let row = tx
         .fetch_optional(
             sql("UPDATE edges SET cursor_epoch = $2, cursor_seq = $3, heartbeat_at = $4, lost_at = \
-                 CASE WHEN EXISTS (SELECT 1 FROM feed WHERE epoch = $2 AND last_seq <= $3) THEN NULL ELSE lost_at END \
+                 CASE WHEN EXISTS (SELECT 1 FROM feed WHERE epoch = $2) \
+                   AND NOT EXISTS (SELECT 1 FROM outbox WHERE seq > $3 AND at < $5) THEN NULL ELSE lost_at END \
                  WHERE id = $1 RETURNING lost_at")
             .bind(id.as_str())
             .bind(cursor.epoch)
             .bind(cursor.seq)
-            .bind(now),
+            .bind(now)
+            .bind(now - CAUGHT_UP),
         )
         .await?;
     tx.execute(sql("DELETE FROM rollout_exceptions WHERE edge_id = $1").bind(id.as_str())).await?;
     for (certificate, observed) in exceptions {
         tx.execute(
             sql("INSERT INTO rollout_exceptions (certificate_id, edge_id, observed, at) \
-                 SELECT id, $2, $3, $4 FROM certificates WHERE id = $1")
+                 SELECT c.id, e.id, $3, e.heartbeat_at FROM certificates c CROSS JOIN edges e WHERE c.id = $1 AND e.id = $2")
             .bind(certificate.as_str())
             .bind(id.as_str())
-            .bind(observed.as_str())
-            .bind(now),
+            .bind(observed.as_str()),
         )
         .await?;
     }
@@ -154,6 +159,12 @@ pub fn spend_join_token(digest: &[u8], now: Moment) -> Stmt {
          AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $2)")
     .bind(digest)
     .bind(now)
+}
+
+/// Shuts an edge out for ever and frees its name: no name that an operator gives has a space. One row changes, once.
+pub fn revoke(id: &EdgeId) -> Stmt {
+    sql("UPDATE edges SET status = 'revoked', name = name || ' ' || id WHERE id = $1 AND status <> 'revoked'")
+        .bind(id.as_str())
 }
 
 /// A distribution key, sealed.

@@ -145,22 +145,17 @@ pub enum Scope {
     Changes(i64, i64),
 }
 
-impl Scope {
-    fn of(self, all: &'static str, changed: &'static str) -> Stmt {
-        match self {
-            Scope::All => sql(all),
-            Scope::Changes(after, upto) => sql(changed).bind(after).bind(upto),
-        }
-    }
-}
-
 /// Tenants.
 pub async fn tenants(tx: &mut Tx, scope: Scope) -> StoreResult<Vec<TenantEntry>> {
-    const ALL: &str = "SELECT id, slug, region, stamp, shard, tier, status, version FROM tenants";
-    const CHANGED: &str = "SELECT t.id, t.slug, t.region, t.stamp, t.shard, t.tier, t.status, t.version \
-                           FROM (SELECT DISTINCT subject FROM outbox WHERE kind = 'tenant' AND seq > $1 AND seq <= $2) o \
-                           JOIN tenants t ON t.id = o.subject";
-    let rows = tx.fetch_all(scope.of(ALL, CHANGED)).await?;
+    let stmt = match scope {
+        Scope::All => sql("SELECT id, slug, region, stamp, shard, tier, status, version FROM tenants"),
+        Scope::Changes(after, upto) => sql("SELECT t.id, t.slug, t.region, t.stamp, t.shard, t.tier, t.status, t.version \
+             FROM (SELECT DISTINCT subject FROM outbox WHERE kind = 'tenant' AND seq > $1 AND seq <= $2) o \
+             JOIN tenants t ON t.id = o.subject")
+        .bind(after)
+        .bind(upto),
+    };
+    let rows = tx.fetch_all(stmt).await?;
     rows.iter()
         .map(|r| {
             Ok(TenantEntry {
@@ -177,33 +172,27 @@ pub async fn tenants(tx: &mut Tx, scope: Scope) -> StoreResult<Vec<TenantEntry>>
         .collect()
 }
 
-macro_rules! route_columns {
-    () => {
-        "r.hostname, r.tenant_id, t.slug, r.term, r.action, r.certificate_id, r.version, \
-         c.id AS c_id, c.chain, c.sealed_key, COALESCE(c.order_id, c.id) AS sealed_for, c.serial, c.not_after, c.destroyed_at, n.name"
-    };
-}
-
 /// Hosts, each with the certificate it names, read by one statement: a host never travels without its certificate.
 pub async fn hosts(tx: &mut Tx, scope: Scope) -> StoreResult<(Vec<HostEntry>, Vec<StoredCertificate>)> {
-    const ALL: &str = concat!(
-        "SELECT ",
-        route_columns!(),
-        " FROM routes r JOIN tenants t ON t.id = r.tenant_id \
-         LEFT JOIN certificates c ON c.id = r.certificate_id LEFT JOIN certificate_names n ON n.certificate_id = c.id \
-         ORDER BY r.hostname, n.name"
-    );
-    const CHANGED: &str = concat!(
-        "SELECT ",
-        route_columns!(),
-        " FROM (SELECT DISTINCT subject FROM outbox WHERE kind = 'host' AND seq > $1 AND seq <= $2) o \
-         JOIN routes r ON r.hostname = o.subject JOIN tenants t ON t.id = r.tenant_id \
-         LEFT JOIN certificates c ON c.id = r.certificate_id LEFT JOIN certificate_names n ON n.certificate_id = c.id \
-         ORDER BY r.hostname, n.name"
-    );
+    let stmt = match scope {
+        Scope::All => sql("SELECT r.hostname, r.tenant_id, t.slug, r.term, r.action, r.certificate_id, r.version, \
+             c.id AS c_id, c.chain, c.sealed_key, COALESCE(c.order_id, c.id) AS sealed_for, c.serial, c.not_after, \
+             c.destroyed_at, n.name \
+             FROM routes r JOIN tenants t ON t.id = r.tenant_id LEFT JOIN certificates c ON c.id = r.certificate_id \
+             LEFT JOIN certificate_names n ON n.certificate_id = c.id ORDER BY r.hostname, n.name"),
+        Scope::Changes(after, upto) => sql("SELECT r.hostname, r.tenant_id, t.slug, r.term, r.action, r.certificate_id, \
+             r.version, c.id AS c_id, c.chain, c.sealed_key, COALESCE(c.order_id, c.id) AS sealed_for, c.serial, \
+             c.not_after, c.destroyed_at, n.name \
+             FROM (SELECT DISTINCT subject FROM outbox WHERE kind = 'host' AND seq > $1 AND seq <= $2) o \
+             JOIN routes r ON r.hostname = o.subject JOIN tenants t ON t.id = r.tenant_id \
+             LEFT JOIN certificates c ON c.id = r.certificate_id \
+             LEFT JOIN certificate_names n ON n.certificate_id = c.id ORDER BY r.hostname, n.name")
+        .bind(after)
+        .bind(upto),
+    };
     let mut hosts: Vec<HostEntry> = Vec::new();
     let mut certificates: Vec<StoredCertificate> = Vec::new();
-    for row in tx.fetch_all(scope.of(ALL, CHANGED)).await? {
+    for row in tx.fetch_all(stmt).await? {
         let hostname = Hostname::trusted(&row.text("hostname")?);
         if hosts.last().is_none_or(|h| h.hostname != hostname) {
             hosts.push(host(&row, hostname)?);
@@ -256,15 +245,23 @@ fn collect_certificate(into: &mut Vec<StoredCertificate>, row: &Row, id: Certifi
 
 /// Certificates.
 pub async fn certificates(tx: &mut Tx, scope: Scope) -> StoreResult<Vec<StoredCertificate>> {
-    const ALL: &str = "SELECT c.id AS c_id, c.chain, c.sealed_key, COALESCE(c.order_id, c.id) AS sealed_for, c.serial, c.not_after, c.destroyed_at, n.name \
-                       FROM certificates c LEFT JOIN certificate_names n ON n.certificate_id = c.id \
-                       WHERE c.destroyed_at IS NULL ORDER BY c.id, n.name";
-    const CHANGED: &str = "SELECT c.id AS c_id, c.chain, c.sealed_key, COALESCE(c.order_id, c.id) AS sealed_for, c.serial, c.not_after, c.destroyed_at, n.name \
-                           FROM (SELECT DISTINCT subject FROM outbox WHERE kind = 'certificate' AND seq > $1 AND seq <= $2) o \
-                           JOIN certificates c ON c.id = o.subject LEFT JOIN certificate_names n ON n.certificate_id = c.id \
-                           ORDER BY c.id, n.name";
+    let stmt = match scope {
+        Scope::All => sql("SELECT c.id AS c_id, c.chain, c.sealed_key, COALESCE(c.order_id, c.id) AS sealed_for, \
+             c.serial, c.not_after, c.destroyed_at, n.name \
+             FROM certificates c LEFT JOIN certificate_names n ON n.certificate_id = c.id \
+             WHERE c.destroyed_at IS NULL ORDER BY c.id, n.name"),
+        Scope::Changes(after, upto) => {
+            sql("SELECT c.id AS c_id, c.chain, c.sealed_key, COALESCE(c.order_id, c.id) AS sealed_for, \
+             c.serial, c.not_after, c.destroyed_at, n.name \
+             FROM (SELECT DISTINCT subject FROM outbox WHERE kind = 'certificate' AND seq > $1 AND seq <= $2) o \
+             JOIN certificates c ON c.id = o.subject \
+             LEFT JOIN certificate_names n ON n.certificate_id = c.id ORDER BY c.id, n.name")
+            .bind(after)
+            .bind(upto)
+        }
+    };
     let mut found = Vec::new();
-    for row in tx.fetch_all(scope.of(ALL, CHANGED)).await? {
+    for row in tx.fetch_all(stmt).await? {
         let id = row.parse("c_id")?;
         collect_certificate(&mut found, &row, id)?;
     }
@@ -273,11 +270,15 @@ pub async fn certificates(tx: &mut Tx, scope: Scope) -> StoreResult<Vec<StoredCe
 
 /// Challenges.
 pub async fn challenges(tx: &mut Tx, scope: Scope) -> StoreResult<Vec<ChallengeEntry>> {
-    const ALL: &str = "SELECT token, hostname, key_authorization, removed_at FROM challenges WHERE removed_at IS NULL";
-    const CHANGED: &str = "SELECT c.token, c.hostname, c.key_authorization, c.removed_at \
-                           FROM (SELECT DISTINCT subject FROM outbox WHERE kind = 'challenge' AND seq > $1 AND seq <= $2) o \
-                           JOIN challenges c ON c.id = o.subject";
-    tx.fetch_all(scope.of(ALL, CHANGED)).await?.iter().map(challenge).collect()
+    let stmt = match scope {
+        Scope::All => sql("SELECT token, hostname, key_authorization, removed_at FROM challenges WHERE removed_at IS NULL"),
+        Scope::Changes(after, upto) => sql("SELECT c.token, c.hostname, c.key_authorization, c.removed_at \
+             FROM (SELECT DISTINCT subject FROM outbox WHERE kind = 'challenge' AND seq > $1 AND seq <= $2) o \
+             JOIN challenges c ON c.id = o.subject")
+        .bind(after)
+        .bind(upto),
+    };
+    tx.fetch_all(stmt).await?.iter().map(challenge).collect()
 }
 
 /// A challenge by its token.

@@ -22,6 +22,7 @@ mod open;
 pub mod outbox;
 pub mod record;
 pub mod rollout;
+pub mod routine;
 mod row;
 pub mod situation;
 pub mod sql;

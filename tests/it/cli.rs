@@ -77,6 +77,28 @@ fn tenants_and_tokens_are_made_without_a_server() {
 }
 
 #[test]
+fn edges_are_let_in_by_a_token_and_administered_without_a_server() {
+    let mut shell = Shell::new();
+    assert!(shell.fails("token create --edge").1.contains("feed.url is missing"));
+    shell.variables.push(("NAMEPLATE__FEED__URL", "https://feed.example:8443".into()));
+    assert!(shell.fails("token create --edge").1.contains("vault.master_key"));
+    shell.variables.push(("NAMEPLATE__VAULT__MASTER_KEY", "07".repeat(32)));
+    let token = shell.out("token create --edge --label rack-1");
+    let read = nameplate::feed::join::JoinToken::from_text(token.trim()).unwrap();
+    assert_eq!(read.url, "https://feed.example:8443");
+    assert_eq!(shell.out("edge list --json").trim(), "[]");
+    assert!(shell.out("edge list").starts_with("NAME"));
+    assert!(shell.fails("edge drain rack-1").1.contains("there is no edge \"rack-1\""));
+    assert!(shell.fails("edge revoke rack-1").1.contains("there is no edge \"rack-1\""));
+    // Another master key than the one that sealed the feed's keys is noticed before anything is made under it.
+    shell.variables.pop();
+    shell.variables.push(("NAMEPLATE__VAULT__MASTER_KEY", "08".repeat(32)));
+    let (code, said) = shell.fails("token create --edge");
+    assert_eq!(code, 1);
+    assert!(said.contains("opens nothing of this database's vault") && !said.contains("0808"), "{said}");
+}
+
+#[test]
 fn exit_codes_tell_misuse_from_failure() {
     let shell = Shell::new();
     for misuse in ["", "tenant", "token create", "token create --operator --tenant acme", "frobnicate", "domain show"] {

@@ -210,3 +210,25 @@ async fn b26_failures_on_the_way_stop_the_climb_and_failures_above_do_not() {
         assert_eq!(code(&world, &ask).await, expected, "{name} {how:?}");
     }
 }
+
+#[tokio::test]
+async fn what_explains_a_verdict_is_shown_with_real_names() {
+    let wild = world(&["*.example.com. 300 IN CNAME edge.platform.example."]);
+    let covered = finding(&wild, &ownership("shop.example.com")).await;
+    assert_eq!(covered.reason.code(), "txt_covered_by_wildcard_cname");
+    assert!(covered.advice.contains("*.example.com,"), "{}", covered.advice);
+    let through = finding(&wild, &routing("shop.example.com")).await;
+    assert_eq!(through.reason.code(), "cname_ok_wildcard");
+    assert!(through.advice.contains("wildcard *.example.com,"), "{}", through.advice);
+
+    let loops = world(&["shop.example.com. IN CNAME www.example.com.", "www.example.com. IN CNAME shop.example.com."]);
+    let loops = finding(&loops, &routing("shop.example.com")).await;
+    let shown = loops.observed.join("\n");
+    assert!(shown.contains("shop.example.com → www.example.com → shop.example.com"), "{shown}");
+
+    let set = world(&["example.com. 300 IN CAA 0 issue \"other.example\""]);
+    let set = finding(&set, &caa("shop.example.com")).await;
+    assert_eq!(set.observed, ["example.com CAA 0 issue \"other.example\""]);
+    assert_eq!(set.seen_by.len(), 3);
+    assert!(set.advice.contains("example.com CAA 0 issue \"ca.example\""), "{}", set.advice);
+}

@@ -169,7 +169,7 @@ async fn with_the_control_plane_down_an_edge_serves_on_also_after_a_restart() {
     world.rolled_out("certificate", shop.as_str()).await;
     world.down().await;
     assert_eq!(status(&get(edge.tls, HOST, &world.ca.root, "/", "").await), "200");
-    edge.stop().await;
+    edge.kill().await;
     let edge = RunningEdge::start(&world.dir.path().join("edge-1"), "edge-1", origin.at, None).await;
     for host in [HOST, "shop.acme.test"] {
         assert_eq!(status(&get(edge.tls, host, &world.ca.root, "/", "").await), "200", "{host}");

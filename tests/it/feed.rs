@@ -16,7 +16,7 @@ use nameplate::feed::wire::{Exception, Message};
 use nameplate::mint;
 use nameplate::model::feed::{Entry, HostAction, Position};
 use nameplate::model::feed_apply::Served;
-use nameplate::model::id::{EdgeId, EventId};
+use nameplate::model::id::{CertificateId, EdgeId, EventId};
 use nameplate::store::edges::{self, EdgeStatus};
 use nameplate::store::{outbox, sql};
 use tokio_util::sync::CancellationToken;
@@ -25,8 +25,12 @@ use crate::support::feed_world::{World, until};
 
 /// A member that was let in, and its line.
 async fn enrolled(world: &World, name: &str) -> (Member, FeedClient) {
+    enrolled_in(world, name, name).await
+}
+
+async fn enrolled_in(world: &World, dir: &str, name: &str) -> (Member, FeedClient) {
     let token = world.join_token().await;
-    let mut member = Member::open_or_join(&world.dir.path().join(name), token.expose_str(), &world.env).unwrap();
+    let mut member = Member::open_or_join(&world.dir.path().join(dir), token.expose_str(), &world.env).unwrap();
     let client = FeedClient::new(&member).unwrap();
     client.enrol(&mut member, name).await.unwrap();
     (member, client)
@@ -87,7 +91,15 @@ async fn an_expired_token_and_a_wrong_credential_are_refused() {
 
 #[tokio::test]
 async fn a_snapshot_then_deltas_each_host_with_its_certificate() {
-    let world = World::new().await;
+    snapshot_then_deltas(World::new().await).await;
+}
+
+#[tokio::test]
+async fn a_snapshot_then_deltas_each_host_with_its_certificate_on_postgres() {
+    snapshot_then_deltas(World::on_postgres().await).await;
+}
+
+async fn snapshot_then_deltas(world: World) {
     let (_, client) = enrolled(&world, "edge-1").await;
     until("the tenant's number", || async {
         matches!(client.changes(start(&world), Duration::ZERO).await, Ok(Message::Deltas(d)) if d.upto == 1)
@@ -131,6 +143,9 @@ async fn a_revoked_edge_hears_nothing_more_and_the_distribution_key_rotates() {
     assert!(matches!(client.keys().await, Err(ClientError::Refused { .. })));
     assert!(matches!(client.ack(None, vec![]).await, Err(ClientError::Refused { .. })));
 
+    // The name is free again, the credential is not.
+    enrolled_in(&world, "edge-1-anew", "edge-1").await;
+
     let after = other.keys().await.unwrap();
     assert_eq!((after.len(), after[1].key_id()), (2, before[0].key_id()));
     let certificate = world.serve("support.acme.test").await;
@@ -149,6 +164,7 @@ struct Calm(AtomicUsize);
 
 #[async_trait]
 impl Observer for Calm {
+    fn changed(&self, _certificates: Option<&[CertificateId]>) {}
     async fn observe(&self, served: Vec<Served>) {
         self.0.fetch_add(served.len(), Ordering::Relaxed);
     }
@@ -242,7 +258,15 @@ async fn what_another_key_signed_or_another_server_says_is_not_believed() {
 
 #[tokio::test]
 async fn two_relays_number_what_many_write_without_a_gap() {
-    let world = World::new().await;
+    numbers_have_no_gap(World::new().await).await;
+}
+
+#[tokio::test]
+async fn two_relays_number_what_many_write_without_a_gap_on_postgres() {
+    numbers_have_no_gap(World::on_postgres().await).await;
+}
+
+async fn numbers_have_no_gap(world: World) {
     let second = Feed::open(world.store.clone(), Arc::clone(&world.vault), world.env.clone(), Arc::clone(&world.written))
         .await
         .unwrap();
@@ -285,7 +309,15 @@ async fn two_relays_number_what_many_write_without_a_gap() {
 
 #[tokio::test]
 async fn rollout_counts_who_counts_and_says_who_is_behind() {
-    let world = World::new().await;
+    rollout_counts(World::new().await).await;
+}
+
+#[tokio::test]
+async fn rollout_counts_who_counts_and_says_who_is_behind_on_postgres() {
+    rollout_counts(World::on_postgres().await).await;
+}
+
+async fn rollout_counts(world: World) {
     let certificate = world.serve("support.acme.test").await;
     let subject = certificate.as_str();
     until("numbers", || async { world.rollout("certificate", subject).await.numbered }).await;
@@ -309,6 +341,7 @@ async fn rollout_counts_who_counts_and_says_who_is_behind() {
         .await
         .unwrap();
     assert!(world.rollout("certificate", subject).await.complete(1));
+    world.store.execute(sql("UPDATE outbox SET at = at - 10000000")).await.unwrap();
     assert!(two_line.ack(Some(Position { seq: 1, ..all }), vec![]).await.unwrap());
     until("every number", || async { world.rollout("host", "support.acme.test").await.numbered }).await;
     assert!(!two_line.ack(Some(all), vec![]).await.unwrap());

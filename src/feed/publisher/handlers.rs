@@ -128,14 +128,15 @@ async fn enrol(State(publisher): State<Publisher>, body: Bytes) -> Result<Respon
     }
     let now = feed.env().now();
     let mut tx = feed.store().begin().await?;
-    if tx.execute(edges::spend_join_token(digest(&SHA256, &secret).as_ref(), now)).await? == 0 {
+    if let Some(edge) = edges::by_credential(&mut tx, &credential).await?
+        && edge.public_key == public
+        && edge.status != EdgeStatus::Revoked
+    {
         // The same edge asking again: its first answer was lost.
-        return match edges::by_credential(&mut tx, &credential).await? {
-            Some(edge) if edge.public_key == public && edge.status != EdgeStatus::Revoked => {
-                Ok(json_answer(&Enrolled { edge_id: edge.id }))
-            }
-            _ => Err(TOKEN),
-        };
+        return Ok(json_answer(&Enrolled { edge_id: edge.id }));
+    }
+    if tx.execute(edges::spend_join_token(digest(&SHA256, &secret).as_ref(), now)).await? == 0 {
+        return Err(TOKEN);
     }
     let id = mint!(feed.env(), EdgeId);
     match tx.execute(edges::insert(&id, &asked.name, &public, &credential, now)).await {

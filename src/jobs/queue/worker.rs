@@ -19,6 +19,7 @@ use super::table::QUEUE;
 use super::{Alarm, Queue};
 use crate::jobs::Step;
 use crate::model::id::DomainId;
+use crate::telemetry::Chain;
 
 /// Heartbeats that a worker may miss before others take its alarms.
 const MISSED_HEARTBEATS: usize = 6;
@@ -114,8 +115,8 @@ async fn keep_running(queue: Queue, duty: Arc<Duty>, end: CancellationToken) {
         match run.await {
             Ok(Ok(())) if end.is_cancelled() => return,
             Ok(Ok(())) => tracing::warn!("the queue's worker ended by itself; it starts again"),
-            Ok(Err(e)) => tracing::warn!(error = %e, "the queue's worker failed; it starts again"),
-            Err(e) => tracing::error!(error = %e, "the queue's worker panicked; it starts again"),
+            Ok(Err(e)) => tracing::warn!(error = %Chain(&e), "the queue's worker failed; it starts again"),
+            Err(e) => tracing::error!(error = %Chain(&e), "the queue's worker panicked; it starts again"),
         }
         if queue.env.now().since(began) >= RECOVERED {
             pause = PAUSE;

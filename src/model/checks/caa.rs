@@ -91,14 +91,21 @@ fn one_name(reader: &Reader<'_>, caa: &CaaAsk, hostname: &str, wildcard: bool) -
     let votes: Vec<Option<Decision>> = climbs.iter().map(|c| vote(reader, caa, hostname, wildcard, c)).collect();
     let votes: Vec<Decision> = votes.into_iter().collect::<Option<_>>()?;
     let mut decision = count(&votes)?;
-    decision.observed =
-        resolvers.iter().zip(&votes).map(|(r, v)| format!("resolver {r}: {}", v.observed.join("; "))).collect();
+    decision.observed = observed(resolvers, &votes);
     decision.seen_by = reader.resolver_labels();
     let verdict = decision.reason.verdict();
     if verdict == Verdict::Pass && caa.age > caa.max_age && !caa.max_age.is_zero() {
         decision.reason = Reason::CaaObservationStale;
     }
     Some(decision)
+}
+
+/// What the resolvers saw: once when they saw the same, each for itself when not.
+fn observed(resolvers: &[String], votes: &[Decision]) -> Vec<String> {
+    match votes {
+        [first, others @ ..] if others.iter().all(|v| v.observed == first.observed) => first.observed.clone(),
+        _ => resolvers.iter().zip(votes).map(|(r, v)| format!("resolver {r}: {}", v.observed.join("; "))).collect(),
+    }
 }
 
 /// All but one must permit, where there are at least three; the same number of votes as the CA's own rule leaves.

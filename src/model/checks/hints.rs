@@ -1,6 +1,6 @@
 //! Wildcards: whether one answers for a name, and where it stands.
 
-use crate::model::look::{Data, Kind, name};
+use crate::model::look::{Kind, name};
 
 use super::reader::Reader;
 
@@ -19,17 +19,20 @@ pub fn wildcard_above(reader: &Reader<'_>, name: &str) -> Option<Option<(String,
     let owners: Vec<String> =
         name::climb(name).skip(1).take_while(|n| name::within(n, &top)).map(|n| format!("*.{n}")).collect();
     let answers: Vec<_> = owners.iter().map(|o| reader.any(o, Kind::A)).collect();
+    let mut found: Option<(String, Option<String>)> = None;
     for (owner, answer) in owners.iter().zip(answers) {
         let answer = answer?;
         // The target of a wildcard alias may fail or be missing; the alias itself is what is looked for.
         let answer = if answer.definite() { answer } else { reader.any(owner, Kind::Cname)? };
-        let alias = answer.records.iter().find_map(|rr| match &rr.data {
-            Data::Cname(to) if rr.name == *owner => Some(to.clone()),
-            _ => None,
-        });
-        if alias.is_some() || answer.at(owner, Kind::A).next().is_some() {
-            return Some(Some((owner.clone(), alias)));
-        }
+        let alias = answer.aliases(owner).first().cloned();
+        let there = alias.is_some() || answer.at(owner, Kind::A).next().is_some();
+        found = match found {
+            None if there => Some((owner.clone(), alias)),
+            // A higher wildcard answers for the star beneath it as well: the highest that says the same is the real one.
+            Some((_, same)) if there && same == alias => Some((owner.clone(), alias)),
+            Some(nearest) => return Some(Some(nearest)),
+            None => None,
+        };
     }
-    Some(None)
+    Some(found)
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::model::evidence::Finding;
-use crate::model::look::{Answer, Kind, OwnershipAsk, name};
+use crate::model::look::{Answer, Kind, Outcome, OwnershipAsk, name};
 use crate::model::reason::Reason;
 
 use super::lookup_failure::{self, Failure};
@@ -110,6 +110,14 @@ fn read<'a>(reader: &Reader<'a>, at: &str, path: &[String]) -> Option<Vec<Word<'
     let views = reader.authority(at, Kind::Txt)?;
     let zone = views.zone.apex;
     let mut words = Vec::new();
+    if views.answers.is_empty() && !path.is_empty() {
+        // An alias into a domain that does not exist: there is no server to ask, and none is needed.
+        let answer = reader.any(at, Kind::Txt)?;
+        if answer.outcome == Outcome::NxDomain {
+            let server = Server { host: "our resolvers".to_owned(), address: None };
+            words.push(Word { server, zone: zone.clone(), path: path.to_vec(), said: Said::Nothing(answer) });
+        }
+    }
     let mut followed: Vec<String> = Vec::new();
     for (server, answer) in views.answers {
         let word = |path: Vec<String>, said| Word { server: server.clone(), zone: zone.clone(), path, said };

@@ -6,6 +6,7 @@ use crate::model::reason::Reason;
 
 use super::lookup_failure;
 use super::ownership::{Conclusion, Said, Word};
+use super::txt_value::normalised;
 
 /// The finding for a conclusion.
 pub fn finding(ask: &Ask, own: &OwnershipAsk, conclusion: &Conclusion<'_>) -> Finding {
@@ -20,6 +21,15 @@ pub fn finding(ask: &Ask, own: &OwnershipAsk, conclusion: &Conclusion<'_>) -> Fi
         if !seen_by.contains(&word.server.host) {
             seen_by.push(word.server.host.clone());
         }
+    }
+    match conclusion.reason {
+        Reason::TxtZoneAppended | Reason::TxtWrongName => {
+            observed.push(format!("our resolvers: TXT {} = {:?}", conclusion.place, own.value));
+        }
+        Reason::RecordsAtWrongProvider => {
+            observed.push(format!("{}: TXT {expected} = {:?}", conclusion.place, own.value));
+        }
+        _ => {}
     }
     if let Some(failure) = &conclusion.failure {
         observed.clone_from(&failure.observed);
@@ -97,7 +107,15 @@ fn advice(ask: &Ask, own: &OwnershipAsk, conclusion: &Conclusion<'_>, expected: 
         return lookup_failure::advice(failure, expected);
     }
     match conclusion.reason {
-        Reason::TxtOk => format!("{expected} holds the current value, so ownership is proven and nothing needs to change."),
+        Reason::TxtOk => {
+            let at = conclusion.words.iter().find_map(|w| w.path.last());
+            let whole = at.map_or_else(|| expected.to_owned(), |at| format!("{expected} leads to {at}, which"));
+            let older = conclusion.words.iter().any(|w| {
+                matches!(&w.said, Said::Values(v) if v.iter().any(|x| own.superseded.iter().any(|s| normalised(s) == normalised(x))))
+            });
+            let rest = if older { "the older value beside it can be deleted" } else { "nothing needs to change" };
+            format!("{whole} holds the current value, so ownership is proven; {rest}.")
+        }
         Reason::TxtOkNormalised => format!(
             "The value at {expected} differs from ours only in quotation marks, spaces or letter case, which we ignore; no \
              change is needed."

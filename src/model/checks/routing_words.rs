@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use crate::model::evidence::{Check, Finding, Record};
-use crate::model::look::{Answer, Kind, name};
+use crate::model::look::{Answer, Kind, Outcome, name};
 use crate::model::reason::Reason;
 
 use super::lookup_failure;
@@ -24,6 +24,12 @@ pub fn finding(reader: &Reader<'_>, route: &Route<'_>, told: &Told) -> Finding {
                 }
             }
         }
+    }
+    // Aliases that were walked one by one stand in none of these answers.
+    if let Some(first) = told.path.aliases.first()
+        && !observed.iter().any(|o| o.contains(first.as_str()))
+    {
+        observed.push(format!("CNAME: {} → {}", route.hostname, told.path.aliases.join(" → ")));
     }
     for (host, said) in &told.servers {
         observed.push(format!("{host}: {said}"));
@@ -51,8 +57,13 @@ pub fn answer_line(answer: &Answer, hostname: &str) -> String {
     let mut steps = vec![hostname.to_owned()];
     steps.extend(answer.aliases(hostname));
     let addresses: Vec<String> = answer.addresses().map(|a| a.to_string()).collect();
-    let end = if addresses.is_empty() { answer.how() } else { addresses.join(", ") };
-    format!("{}: {end}", steps.join(" → "))
+    let path = steps.join(" → ");
+    match addresses.as_slice() {
+        // A server that knows the alias only has said all it knows.
+        [] if steps.len() > 1 && answer.outcome == Outcome::NoError => path,
+        [] => format!("{path}: {}", answer.how()),
+        all => format!("{path}: {}", all.join(", ")),
+    }
 }
 
 fn target<'a>(route: &Route<'a>) -> &'a str {

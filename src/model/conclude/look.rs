@@ -93,7 +93,7 @@ pub fn look(s: &mut Situation, looked: &Looked, now: Moment, draw: Draw<'_>) -> 
     let mut out = match s.domain.claim {
         Claim::AwaitingDns => awaiting(s, looked.former, now, draw),
         Claim::Queued => queued(s, now),
-        _ => Outcome::of(s, plan::next_look(s)),
+        _ => Outcome::of(s, Moment::NEVER),
     };
     if let Some(actor) = asked_by {
         let told = Outcome::of(s, now).tell("check_asked", &actor, "a look was asked for and made", json!({}));

@@ -50,20 +50,31 @@ fn literal(source: &str) -> Option<String> {
     }
 }
 
-/// The arguments of all calls of `sql` in a source, up to its tests.
+/// The statements of a source, up to its tests: the literals that `sql` is called with and, where it is called with a name,
+/// the constants that hold a statement.
 fn statements(file: &str, source: &str) -> Vec<Found> {
     let source = source.split("#[cfg(test)]").next().unwrap_or_default();
-    let mut found = Vec::new();
+    let (mut found, mut named): (Vec<Found>, Vec<String>) = (Vec::new(), Vec::new());
     for (at, call) in source.match_indices("sql(") {
         let before = source[..at].chars().next_back().unwrap_or(' ');
         if before.is_alphanumeric() || before == '_' || source[..at].ends_with("fn ") {
             continue;
         }
         let place = format!("{file}:{}", source[..at].lines().count());
-        let argument = source[at + call.len()..].trim_start();
-        let text =
-            literal(argument).unwrap_or_else(|| panic!("{place}: sql() takes a literal, so that it can be read here"));
-        found.push(Found { place, text });
+        match literal(source[at + call.len()..].trim_start()) {
+            Some(text) => found.push(Found { place, text }),
+            None => named.push(place),
+        }
+    }
+    if let Some(place) = named.first() {
+        let before = found.len();
+        for (at, start) in source.match_indices(": &str = ") {
+            let text = literal(source[at + start.len()..].trim_start()).unwrap_or_default();
+            if ["SELECT ", "INSERT ", "UPDATE ", "DELETE ", "WITH "].iter().any(|verb| text.starts_with(verb)) {
+                found.push(Found { place: format!("{file}:{}", source[..at].lines().count()), text });
+            }
+        }
+        assert!(found.len() > before, "{place}: sql() takes a literal or a constant, so that it can be read here");
     }
     found
 }
@@ -87,6 +98,8 @@ fn the_reader_of_statements_reads_what_the_compiler_does() {
     let source = "sql(\"SELECT \\\n      1\") sql(\n r#\"SELECT \"a\"\"#) my_sql(x) pub fn sql(text) sql(\"it\\\"s\")";
     let texts: Vec<_> = statements("x.rs", source).into_iter().map(|found| found.text).collect();
     assert_eq!(texts, ["SELECT 1", "SELECT \"a\"", "it\"s"]);
+    let named = statements("x.rs", "const A: &str = \"SELECT 2\"; const B: &str = \"id, name\"; sql(A)");
+    assert_eq!(named.into_iter().map(|found| found.text).collect::<Vec<_>>(), ["SELECT 2"]);
 }
 
 /// Parameters are given their types when they are bound; here PostgreSQL must find them out. Where it cannot (the branches of

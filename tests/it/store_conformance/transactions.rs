@@ -216,6 +216,31 @@ async fn a_transaction_given_up_anywhere_leaves_the_next_writer_free() {
     .await;
 }
 
+/// A BEGIN given up half-way must not swallow what runs next on its connection.
+#[tokio::test]
+async fn what_is_written_after_turns_were_given_up_is_there_for_everybody() {
+    for_each_store(async |test| {
+        let other = test.reopened().await;
+        let reader = other.as_ref().unwrap_or(&test.store);
+        for n in 0..60 {
+            let mut turn = Box::pin(test.store.begin());
+            for _ in 0..n % 6 {
+                if futures::poll!(&mut turn).is_ready() {
+                    break;
+                }
+                tokio::task::yield_now().await;
+            }
+            drop(turn);
+            test.store.execute(contact(&format!("c{n}"), None, "x")).await.unwrap();
+            assert_eq!(contacts(reader).await, n + 1);
+        }
+        if let Some(other) = other {
+            other.close().await;
+        }
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_store_whose_connections_were_cut_goes_on() {
     for_each_store(async |test| {

@@ -10,6 +10,7 @@ use nameplate::acme::{
 };
 use nameplate::env::Env;
 use nameplate::model::hostname::Hostname;
+use nameplate::model::moment::Moment;
 use nameplate::model::secret::Secret;
 use nameplate::sandbox::ca::{self, AccountNo, AuthorizationNo, CaState, Jwk, OrderNo, Problem, Settings};
 
@@ -21,17 +22,28 @@ pub struct DirectCa {
     state: Mutex<CaState>,
     env: Env,
     fetch: Mutex<Option<Fetch>>,
+    ordered_at: Mutex<Vec<Moment>>,
 }
 
 impl DirectCa {
     pub fn new(env: &Env) -> Arc<Self> {
         let state = CaState::new(Settings::default(), env.draw()).unwrap();
-        Arc::new(DirectCa { state: Mutex::new(state), env: env.clone(), fetch: Mutex::new(None) })
+        Arc::new(DirectCa {
+            state: Mutex::new(state),
+            env: env.clone(),
+            fetch: Mutex::new(None),
+            ordered_at: Mutex::default(),
+        })
     }
 
     /// How tokens are fetched.
     pub fn fetch_by(&self, fetch: Fetch) {
         *self.fetch.lock().unwrap() = Some(fetch);
+    }
+
+    /// When each newOrder was counted.
+    pub fn ordered_at(&self) -> Vec<Moment> {
+        self.ordered_at.lock().unwrap().clone()
     }
 
     pub fn state(&self) -> MutexGuard<'_, CaState> {
@@ -93,6 +105,7 @@ impl Authority for DirectCa {
     async fn new_order(&self, a: &AccountRef, names: &[Hostname], _: Option<&str>) -> Result<PlacedOrder, AcmeError> {
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
         let now = self.env.now();
+        self.ordered_at.lock().unwrap().push(now);
         let view = self.state().new_order(&account(a), &names, now).map_err(|p| Self::refused(Call::NewOrder, &p))?;
         Ok(PlacedOrder { url: view.no.to_string(), replaces: false, order: Some(Self::view(view)) })
     }

@@ -39,7 +39,7 @@ pub async fn serve(world: &ZoneStore, servers: &[(String, IpAddr)]) -> LoopbackD
         running.push(server);
         table.insert(*address, at);
     }
-    let limits = Limits { per_query: Duration::from_secs(1), ..Limits::default() };
+    let limits = Limits { per_query: Duration::from_secs(2), time: Duration::from_secs(30), ..Limits::default() };
     let settings = Settings { resolvers, servers: AddressMap::table(table), limits };
     LoopbackDns { observers: Observers::new(settings, Env::real()), _servers: running }
 }

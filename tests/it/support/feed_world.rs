@@ -18,11 +18,14 @@ use nameplate::store::rollout::rollout;
 use nameplate::store::{OpenSettings, Store, outbox, sql};
 use nameplate::vault::{Context, MasterKey, Vault};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+
+use super::services::postgres_url;
 
 /// How long anything may take before a test says that it does not happen.
 const DEADLINE: Duration = Duration::from_secs(20);
@@ -76,10 +79,26 @@ impl TestCa {
 }
 
 impl World {
+    /// Over a SQLite file.
     pub async fn new() -> World {
-        let env = Env::real();
         let dir = tempfile::tempdir().unwrap();
         let url = format!("sqlite:{}", dir.path().join("np.db").display());
+        World::over(url, dir).await
+    }
+
+    /// Over a PostgreSQL database of its own.
+    pub async fn on_postgres() -> World {
+        let base = postgres_url();
+        let name = format!("feed_{}", Env::real().draw_hex(8));
+        let mut postgres = PgConnection::connect(&base).await.unwrap();
+        sqlx::query(AssertSqlSafe(format!("CREATE DATABASE {name}"))).execute(&mut postgres).await.unwrap();
+        let (server, parameters) = base.split_once('?').map_or((base.as_str(), ""), |(s, p)| (s, p));
+        let server = server.rsplit_once('/').unwrap().0;
+        World::over(format!("{server}/{name}?{parameters}"), tempfile::tempdir().unwrap()).await
+    }
+
+    async fn over(url: String, dir: TempDir) -> World {
+        let env = Env::real();
         let store = Store::open(&OpenSettings { url, connections: 4 }).await.unwrap();
         store.migrate().await.unwrap();
         let vault = Arc::new(Vault::new(MasterKey::generate(1, &env), vec![]));
@@ -287,6 +306,12 @@ impl RunningEdge {
         let stopped = stop.clone();
         let task = tokio::spawn(async move { edge.run(EdgeListeners { plain, tls }, stopped).await.unwrap() });
         RunningEdge { plain: plain_at, tls: tls_at, view, stop, task }
+    }
+
+    /// Ends it without a word, as a crash does.
+    pub async fn kill(self) {
+        self.task.abort();
+        assert!(self.task.await.unwrap_err().is_cancelled());
     }
 
     pub async fn stop(self) {

@@ -128,6 +128,11 @@ impl Rig {
 
     /// A world on the database at `url`, which is empty.
     pub async fn on(seed: u64, url: &str) -> Rig {
+        Rig::with_limit(seed, url, Limit { burst: 300, per_secs: 10_800 }).await
+    }
+
+    /// A world whose CA takes so many orders.
+    pub async fn with_limit(seed: u64, url: &str, limit: Limit) -> Rig {
         rustls::crypto::aws_lc_rs::default_provider().install_default().ok();
         let hand = Hand::new(START, seed);
         let env = hand.env();
@@ -172,7 +177,7 @@ impl Rig {
             boundary: Arc::new(scissors.clone()),
         };
         let mut tx = store.begin().await.unwrap();
-        let limits = BTreeMap::from([(ORDERS_PER_ACCOUNT.to_owned(), Limit { burst: 300, per_secs: 10_800 })]);
+        let limits = BTreeMap::from([(ORDERS_PER_ACCOUNT.to_owned(), limit)]);
         let seed = IssuerSeed {
             name: "main".to_owned(),
             directory: "https://ca.test/directory".to_owned(),

@@ -1,0 +1,74 @@
+//! Daily rechecks of live names, as read-only batches: only a difference wakes the one door.
+
+use futures::stream::{self, StreamExt as _};
+
+use super::{App, AppError, ask};
+use crate::model::checks;
+use crate::model::domain::Domain;
+use crate::model::id::DomainId;
+use crate::model::look::Depth;
+use crate::model::routine;
+use crate::store::routine::Cursor;
+use crate::store::{self, situation};
+
+/// Domains looked at in one batch.
+const BATCH: usize = 100;
+/// Looks under way at once.
+const AT_ONCE: usize = 16;
+
+/// What a batch did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Batch {
+    /// Names looked at.
+    pub looked: usize,
+    /// Names that look different and are due now.
+    pub differ: usize,
+    /// Whether more are due.
+    pub more: bool,
+}
+
+/// One batch of what is due by now. A batch whose end was never recorded is done again, which only reads.
+pub async fn batch(app: &App) -> Result<Batch, AppError> {
+    let (day, slot) = routine::position(app.env.now());
+    let until = format!("{slot:04x}");
+    let at = store::routine::cursor(&app.store, &Cursor { lap: day, done: until.clone() }).await?;
+    // A day that passed while nobody looked is finished first; one is enough, however many passed.
+    let end = if at.lap < day { "ffff".to_owned() } else { until };
+    let limit = i64::try_from(BATCH).unwrap_or(i64::MAX);
+    let mut due = store::routine::due(&app.store, &at.done, &end, limit).await?;
+    let full = due.len() == BATCH;
+    if full && due.first().map(|(slot, _)| slot) == due.last().map(|(slot, _)| slot) {
+        // A slot with more names than a batch: all of it, so that the cursor can pass it.
+        let slot = due[0].0.clone();
+        due = store::routine::due(&app.store, &at.done, &slot, i64::MAX).await?;
+    } else if full {
+        // The last slot may be cut in the middle: it is left for the next batch.
+        let cut = due.last().map(|(slot, _)| slot.clone()).unwrap_or_default();
+        due.retain(|(slot, _)| *slot != cut);
+    }
+    let done = if full { due.last().map(|(slot, _)| slot.clone()).unwrap_or(end) } else { end };
+    let looked = due.len();
+    let seen: Vec<Result<Option<DomainId>, AppError>> =
+        stream::iter(due).map(|(_, domain)| look(app, domain)).buffer_unordered(AT_ONCE).collect().await;
+    let mut differ = 0;
+    for id in seen.into_iter().filter_map(Result::transpose) {
+        differ += usize::from(store::routine::ask_full_look(&app.store, &id?, app.env.now()).await?);
+    }
+    let to = match (full, at.lap < day) {
+        (false, true) => Cursor { lap: day, done: String::new() },
+        _ => Cursor { lap: at.lap, done },
+    };
+    let more = full || to.lap != at.lap;
+    store::routine::advance(&app.store, &at, &to).await?;
+    Ok(Batch { looked, differ, more })
+}
+
+/// Looks through one resolver; the domain's id when what is seen differs from its evidence.
+async fn look(app: &App, domain: Domain) -> Result<Option<DomainId>, AppError> {
+    let s = situation::around(&app.store, domain).await?;
+    let mut ask = ask::everything(app, &s, Vec::new(), app.env.now());
+    ask.depth = Depth::Routine;
+    let seen = app.look.look(&ask).await;
+    let findings = checks::judge(&ask, &seen);
+    Ok(routine::differs(&s.domain.evidence, &findings).then(|| s.domain.id.clone()))
+}
