@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tokio_util::sync::CancellationToken;
 
 use crate::app::{App, account, advance, dispatch};
 use crate::feed::Feed;
@@ -13,6 +12,7 @@ use crate::jobs::queue::Queue;
 use crate::jobs::schedule::Schedule;
 use crate::jobs::sweep::{Sweep, SweepSettings};
 use crate::model::id::DomainId;
+use crate::model::moment::Moment;
 use crate::telemetry::Chain;
 
 /// How long loops may take to finish once told to stop.
@@ -21,8 +21,6 @@ const GRACE: Duration = Duration::from_secs(20);
 const ACCOUNTS: Duration = Duration::from_secs(5);
 /// The dispatcher looks at least so often, for what other processes queued.
 const DISPATCH_AT_LEAST: Duration = Duration::from_secs(10);
-/// And at most so often when it is not rung.
-const DISPATCH_AT_MOST: Duration = Duration::from_millis(100);
 
 /// Answers alarms by the one door.
 struct Drive(App);
@@ -41,11 +39,11 @@ pub(super) fn schedule(app: &App, feed: &Feed, queue: &Queue) -> Schedule {
     let sweep = Sweep::new(&app.store, Arc::new(queue.clone()), &app.env, SweepSettings::default());
     Schedule::new(&app.env, GRACE)
         .with_workers(queue.clone(), Arc::new(Drive(app.clone())), sweep)
-        .with("dispatcher", {
+        .when("dispatcher", Arc::clone(&app.bells.dispatch), DISPATCH_AT_LEAST, {
             let app = app.clone();
-            move |stop| dispatcher(app.clone(), stop)
+            move || grants(app.clone())
         })
-        .every("accounts", ACCOUNTS, {
+        .when("accounts", Arc::default(), ACCOUNTS, {
             let app = app.clone();
             move || accounts(app.clone())
         })
@@ -58,23 +56,18 @@ pub(super) fn schedule(app: &App, feed: &Feed, queue: &Queue) -> Schedule {
         })
 }
 
-async fn accounts(app: App) {
+/// Nothing rings for an account: it is asked for again after a while.
+async fn accounts(app: App) -> Option<Moment> {
     if let Err(error) = account::ensure_all(&app).await {
         tracing::warn!(error = %Chain(&error), "CA accounts could not be looked after");
     }
+    None
 }
 
-async fn dispatcher(app: App, stop: CancellationToken) {
-    while !stop.is_cancelled() {
-        let next = dispatch::round(&app).await.unwrap_or_else(|error| {
-            tracing::warn!(error = %Chain(&error), "no grants could be given; trying again");
-            None
-        });
-        let wait = next.map_or(DISPATCH_AT_LEAST, |at| at.since(app.env.now())).clamp(DISPATCH_AT_MOST, DISPATCH_AT_LEAST);
-        tokio::select! {
-            () = stop.cancelled() => {}
-            () = app.bells.dispatch.notified() => {}
-            () = app.env.sleep(wait) => {}
-        }
-    }
+/// One round of the dispatcher; when the next is due.
+async fn grants(app: App) -> Option<Moment> {
+    dispatch::round(&app).await.unwrap_or_else(|error| {
+        tracing::warn!(error = %Chain(&error), "no grants could be given; trying again");
+        None
+    })
 }

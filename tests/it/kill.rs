@@ -182,13 +182,14 @@ async fn lives(kind: Kind) {
     let hand = Hand::new(Moment::default(), seed);
     let acknowledged = Mutex::default();
     let mut names: Vec<String> = Vec::new();
+    let (mut interrupted, mut all_lost) = (0, 0);
     for life in 1..=KILLS {
         names.push(format!("life-{life}.acme.test"));
         let mut process = abroad.start();
         let length = Duration::from_millis(hand.below(LIFE));
         tokio::select! {
             () = abroad.customer(&names, &acknowledged) => {}
-            () = abroad.env.sleep(length) => {}
+            () = abroad.env.sleep(length) => interrupted += 1,
         }
         process.kill().await.unwrap();
         let_time_pass(&test.store, abroad.env.now()).await;
@@ -214,10 +215,13 @@ async fn lives(kind: Kind) {
         let lost = "SELECT COUNT(*) AS n FROM events e JOIN domains d ON d.id = e.domain_id \
                     WHERE d.hostname = $1 AND e.kind = 'order_lost'";
         let lost = count(&test.store, lost, name).await;
+        all_lost += lost;
         assert!(lost <= KILLS, "seed {seed}: {lost} orders lost for {name}");
         let orders = made.orders_by_name[name];
         assert!((1..=1 + lost).contains(&orders), "seed {seed}: {orders} orders for {name}, {lost} known as lost");
     }
+    assert!(interrupted > KILLS / 2, "seed {seed}: only {interrupted} of {KILLS} lives ended in the middle of something");
+    println!("seed {seed}: {interrupted} of {KILLS} lives ended in the middle of something, {all_lost} orders lost");
     process.kill().await.unwrap();
     drop(abroad);
     test.remove().await;
