@@ -222,9 +222,9 @@ async fn lives(kind: Kind) {
         }
         let_time_pass(&test.store, abroad.env.now()).await;
     }
-    let mut process = abroad.start();
+    let (mut process, heard) = (abroad.start(), Notify::new());
     tokio::select! {
-        () = abroad.customer(&names, &acknowledged, &Notify::new()) => {}
+        () = abroad.customer(&names, &acknowledged, &heard) => {}
         () = abroad.env.sleep(CONVERGE) => panic!("seed {seed}: not all are active\n{}", abroad.log_end()),
         ended = process.wait() => panic!("seed {seed}: the process ended by itself: {ended:?}\n{}", abroad.log_end()),
     }
