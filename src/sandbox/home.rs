@@ -71,10 +71,15 @@ impl Home {
         Ok(path)
     }
 
+    /// Reads a file, if it is there.
+    pub fn read(&self, name: &str) -> Option<String> {
+        fs::read_to_string(self.path(name)).ok()
+    }
+
     /// Adds a root to the file of those that visitors trust: a CA that starts again has a new one, and what its forerunner
     /// issued is still served.
     pub fn add_root(&self, name: &str, pem: &str) -> Result<PathBuf, HomeError> {
-        let before = fs::read_to_string(self.path(name)).unwrap_or_default();
+        let before = self.read(name).unwrap_or_default();
         self.write(name, &format!("{pem}{before}"))
     }
 }

@@ -12,7 +12,7 @@ use super::api::Api;
 use super::config::{Places, text};
 use super::home::{Home, HomeError};
 use super::issuer::Choice;
-use super::outside::{Outside, OutsideError, OutsidePorts};
+use super::outside::{Outside, OutsideError, OutsidePorts, TENANT_ZONE};
 use super::ports::Ports;
 use super::visitor::Visitor;
 use crate::app::tokens::{self, Principal};
@@ -22,7 +22,10 @@ use crate::env::Env;
 use crate::model::secret::Secret;
 use crate::roles::{ControlPlane, ServeListeners, StartError, run_edge};
 use crate::store::StoreError;
+use crate::telemetry::Chain;
 
+/// The tenant's zone, as it was when the sandbox stopped.
+const ZONE_FILE: &str = "acme.test.zone";
 /// The file with the roots that visitors trust.
 const VISITORS_ROOTS: &str = "ca-root.pem";
 /// How long the edge's join token is good: it is used at once.
@@ -83,7 +86,7 @@ pub struct World {
     stop: CancellationToken,
     roles: Vec<JoinHandle<Result<(), StartError>>>,
     // Last, so that everything has ended when its files go.
-    _home: Home,
+    home: Home,
 }
 
 impl World {
@@ -96,6 +99,9 @@ impl World {
         let outside_ports =
             OutsidePorts { provider: ports.provider, origin: ports.origin, ca: ports.ca, edge_plain: plain.port() };
         let outside = Outside::start(outside_ports, &settings.ca, home.dir(), env).await?;
+        for line in home.read(ZONE_FILE).unwrap_or_default().lines() {
+            outside.zones.add(line).map_err(OutsideError::Zone)?;
+        }
         let roots_file = home.add_root(VISITORS_ROOTS, outside.issuer.issuing_root())?;
         let text = text(
             &Places {
@@ -127,7 +133,7 @@ impl World {
             async move { run_edge(&config, &env, Some(listeners), stop).await }
         });
         let roles = vec![serving, edge];
-        Ok(World { outside, operator, config_file, roots_file, web, tls, env: env.clone(), stop, roles, _home: home })
+        Ok(World { outside, operator, config_file, roots_file, web, tls, env: env.clone(), stop, roles, home })
     }
 
     /// Time and chance.
@@ -168,6 +174,10 @@ impl World {
         let mut said = Ok(());
         for ended in futures::future::join_all(self.roles).await {
             said = said.and(ended.unwrap_or_else(|panic| Err(StartError::Web(io::Error::other(panic)))));
+        }
+        // A sandbox that starts again on the same files finds its tenant's records as they were.
+        if let Err(error) = self.home.write(ZONE_FILE, &(self.outside.zones.records(TENANT_ZONE).join("\n") + "\n")) {
+            tracing::warn!(error = %Chain(&error), "the tenant's zone could not be kept");
         }
         said
     }

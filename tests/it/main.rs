@@ -16,14 +16,15 @@ mod dns_views;
 mod docs;
 mod edge;
 mod feed;
+mod kill;
 mod ledger;
 mod pages;
 mod pebble;
 mod queue;
 mod reach;
 mod routine;
+mod sandbox;
 mod sandbox_ca;
 mod services;
-
 mod store_conformance;
 mod support;

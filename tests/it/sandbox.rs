@@ -1,0 +1,158 @@
+//! The sandbox's own walk, with both CAs, and what a whole run prints.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use nameplate::env::Env;
+use nameplate::sandbox::check::{CheckError, CheckSettings, check};
+use nameplate::sandbox::issuer::Choice;
+use nameplate::sandbox::ports::Ports;
+use nameplate::sandbox::world::{World, WorldSettings};
+use nameplate::store::{OpenSettings, Store, sql};
+use nameplate::telemetry::Chain;
+use nameplate::vault::{Context, MasterKey, Sealed, Vault};
+
+use crate::support::services;
+
+async fn walked(ca: Choice, settings: CheckSettings) -> (Result<(), CheckError>, String) {
+    rustls::crypto::aws_lc_rs::default_provider().install_default().ok();
+    let world = WorldSettings { data: None, ca, ports: Ports::free().await.unwrap() };
+    let mut out = Vec::new();
+    let done = check(world, &settings, &Env::real(), &mut out).await;
+    (done, String::from_utf8(out).unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_walk_passes_with_the_test_ca_and_is_measured() {
+    let (done, said) = walked(Choice::Test, CheckSettings { repeat: Some(3), json: true, ..Default::default() }).await;
+    assert!(done.is_ok(), "{done:?}\n{said}");
+    assert!(said.contains("https://support.acme.test answers for tenant acme"), "{said}");
+    let measured: serde_json::Value = said.lines().find_map(|line| serde_json::from_str(line).ok()).unwrap();
+    assert_eq!(measured["domains"], 3);
+    assert!(measured["p50_ms"].as_u64().unwrap() < 3_000, "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_walk_passes_with_pebble_that_refuses_nonces() {
+    let (done, said) = walked(Choice::Pebble(services::pebble_path()), CheckSettings::default()).await;
+    assert!(done.is_ok(), "{done:?}\n{said}");
+    assert!(said.contains("DNS, origin and pebble") && said.contains("the domain is active"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_missing_pebble_is_told_with_the_package_to_install() {
+    let (done, said) = walked(Choice::Pebble(PathBuf::from("/nowhere/pebble")), CheckSettings::default()).await;
+    let error = Chain(&done.unwrap_err()).to_string();
+    assert!(error.contains("apt-get install pebble"), "{error}");
+    assert!(said.is_empty(), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_step_that_fails_is_named_with_what_was_seen() {
+    let records = vec!["acme.test. 60 IN CAA 0 issue \";\"".to_owned()];
+    let (done, said) = walked(Choice::Test, CheckSettings { records, ..Default::default() }).await;
+    let Err(CheckError::Step(failed)) = done else { panic!("{done:?}\n{said}") };
+    assert_eq!(failed.step, "pass the CAA check");
+    assert!(failed.seen.contains("caa_") && failed.seen.contains("acme.test"), "{failed}");
+    assert!(said.contains("are published") && !said.contains("certificate is stored"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sandbox_starts_again_on_its_files_and_refuses_another_master_key() {
+    rustls::crypto::aws_lc_rs::default_provider().install_default().ok();
+    let (dir, env) = (tempfile::tempdir().unwrap(), Env::real());
+    let settings =
+        async || WorldSettings { data: Some(dir.path().to_owned()), ca: Choice::Test, ports: Ports::free().await.unwrap() };
+    let line = "support.acme.test. 60 IN CNAME acme.app.example.";
+    let world = World::start(settings().await, &env).await.unwrap();
+    world.outside.zones.add(line).unwrap();
+    world.drain().await.unwrap();
+    let world = World::start(settings().await, &env).await.unwrap();
+    assert!(world.outside.zones.records("acme.test").iter().any(|l| l == line));
+    world.drain().await.unwrap();
+
+    std::fs::write(dir.path().join("master.key"), "ab".repeat(32)).unwrap();
+    let refused = World::start(settings().await, &env).await.err().unwrap();
+    let said = Chain(&refused).to_string();
+    assert!(said.contains("opens nothing of this database's vault") && !said.contains("abab"), "{said}");
+}
+
+/// Everything secret that a run made, opened: what it is, and its bytes.
+async fn secrets(dir: &Path) -> Vec<(String, Vec<u8>)> {
+    let key = std::fs::read_to_string(dir.join("master.key")).unwrap();
+    let master = base64::engine::general_purpose::STANDARD.decode(key.trim()).unwrap();
+    let mut all = vec![("the master key".to_owned(), master)];
+    let member: serde_json::Value = serde_json::from_slice(&std::fs::read(dir.join("edge/member.json")).unwrap()).unwrap();
+    for name in ["private_key", "credential"] {
+        all.push((format!("the edge's {name}"), URL_SAFE_NO_PAD.decode(member[name].as_str().unwrap()).unwrap()));
+    }
+    let vault = Vault::new(MasterKey::from_text(1, key.trim()).unwrap(), vec![]);
+    let url = format!("sqlite:{}", dir.join("nameplate.db").display());
+    let store = Store::open(&OpenSettings { url, connections: 1 }).await.unwrap();
+    let sealed = [
+        ("account-key", "SELECT id AS id, account_key AS sealed FROM issuers"),
+        ("certificate-key", "SELECT order_id AS id, sealed_key AS sealed FROM certificates"),
+        ("feed-signing-key", "SELECT '1' AS id, signing_key AS sealed FROM feed"),
+        ("feed-tls-key", "SELECT '1' AS id, tls_key AS sealed FROM feed"),
+        ("distribution-key", "SELECT id AS id, sealed_key AS sealed FROM distribution_keys"),
+    ];
+    for (purpose, query) in sealed {
+        let rows = store.query(sql(query)).await.unwrap();
+        assert!(!rows.is_empty(), "there is no {purpose}");
+        for row in rows {
+            let blob = Sealed::try_from(row.blob("sealed").unwrap()).unwrap();
+            let opened = vault.open(&Context::new(purpose, &row.text("id").unwrap()), &blob).unwrap();
+            all.push((purpose.to_owned(), opened.expose().to_vec()));
+        }
+    }
+    store.close().await;
+    all
+}
+
+/// The ways in which bytes end up in a text.
+fn spellings(bytes: &[u8]) -> Vec<String> {
+    let hex = |upper: bool| bytes.iter().map(|b| if upper { format!("{b:02X}") } else { format!("{b:02x}") }).collect();
+    let list = format!("{bytes:?}");
+    vec![
+        hex(false),
+        hex(true),
+        STANDARD_NO_PAD.encode(bytes),
+        URL_SAFE_NO_PAD.encode(bytes),
+        list.trim_matches(['[', ']']).into(),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_that_a_full_run_prints_is_key_material() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = Command::new(env!("CARGO_BIN_EXE_nameplate"))
+        .args(["sandbox", "--check", "--data"])
+        .arg(dir.path())
+        .env("NAMEPLATE__LOG__LEVEL", "trace")
+        .output()
+        .unwrap();
+    let printed = format!("{}{}", String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
+    let end: Vec<&str> = printed.lines().rev().take(5).collect();
+    assert!(run.status.success(), "{end:?}");
+    assert!(printed.contains("TRACE") && printed.contains("DEBUG"), "the run printed too little to search: {end:?}");
+    for mark in ["PRIVATE KEY", "npo_", "npt_", "npj1.", "npe1."] {
+        let line = printed.lines().find(|line| line.contains(mark));
+        assert_eq!(line, None, "{mark} was printed");
+    }
+    // What was kept at rest outside the key's own file is sealed too.
+    let mut at_rest = std::fs::read(dir.path().join("nameplate.db")).unwrap();
+    at_rest.extend(std::fs::read(dir.path().join("edge/copy.sealed")).unwrap());
+    for (what, bytes) in secrets(dir.path()).await {
+        // Of a PKCS#8 document the private number alone is as bad as all of it.
+        let inner = bytes.get(36..68).filter(|_| bytes.len() > 100).unwrap_or(&bytes);
+        for part in [&bytes[..], inner] {
+            for spelling in spellings(part) {
+                let line = printed.lines().find(|line| line.contains(&spelling));
+                assert_eq!(line, None, "{what} was printed");
+            }
+            assert!(!at_rest.windows(part.len()).any(|seen| seen == part), "{what} lies unsealed on the disk");
+        }
+    }
+}
