@@ -3,22 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-<<<<<<< HEAD
 use crate::app::{App, account, dispatch, routine};
-=======
-use async_trait::async_trait;
-
-use crate::app::{App, account, advance, dispatch};
->>>>>>> sandbox
 use crate::feed::Feed;
 use crate::jobs::door::Door;
 use crate::jobs::queue::Queue;
 use crate::jobs::schedule::Schedule;
 use crate::jobs::sweep::{Sweep, SweepSettings};
-<<<<<<< HEAD
-=======
-use crate::model::id::DomainId;
->>>>>>> sandbox
 use crate::model::moment::Moment;
 use crate::telemetry::Chain;
 
@@ -27,29 +17,18 @@ const GRACE: Duration = Duration::from_secs(20);
 /// How often missing CA accounts are asked for.
 const ACCOUNTS: Duration = Duration::from_secs(5);
 /// The dispatcher looks at least so often, for what other processes queued.
-<<<<<<< HEAD
 const DISPATCH: Duration = Duration::from_secs(10);
 /// The routine looks' batches follow the day this closely.
 const ROUTINE: Duration = Duration::from_secs(60);
-=======
-const DISPATCH_AT_LEAST: Duration = Duration::from_secs(10);
->>>>>>> sandbox
 
 /// Everything that moves domains: workers and sweep, dispatcher, accounts, routine looks, relay.
 pub(super) fn schedule(app: &App, feed: &Feed, queue: &Queue) -> Schedule {
     let sweep = Sweep::new(&app.store, Arc::new(queue.clone()), &app.env, SweepSettings::default());
     Schedule::new(&app.env, GRACE)
-<<<<<<< HEAD
         .with_workers(queue.clone(), Arc::new(Door::new(app.clone())), sweep)
         .when("dispatcher", Arc::clone(&app.bells.dispatch), DISPATCH, {
             let app = app.clone();
             move || dispatcher(app.clone())
-=======
-        .with_workers(queue.clone(), Arc::new(Drive(app.clone())), sweep)
-        .when("dispatcher", Arc::clone(&app.bells.dispatch), DISPATCH_AT_LEAST, {
-            let app = app.clone();
-            move || grants(app.clone())
->>>>>>> sandbox
         })
         .when("accounts", Arc::default(), ACCOUNTS, {
             let app = app.clone();
@@ -68,10 +47,6 @@ pub(super) fn schedule(app: &App, feed: &Feed, queue: &Queue) -> Schedule {
         })
 }
 
-<<<<<<< HEAD
-=======
-/// Nothing rings for an account: it is asked for again after a while.
->>>>>>> sandbox
 async fn accounts(app: App) -> Option<Moment> {
     if let Err(error) = account::ensure_all(&app).await {
         tracing::warn!(error = %Chain(&error), "CA accounts could not be looked after");
@@ -79,17 +54,11 @@ async fn accounts(app: App) -> Option<Moment> {
     None
 }
 
-<<<<<<< HEAD
 async fn dispatcher(app: App) -> Option<Moment> {
-=======
-/// One round of the dispatcher; when the next is due.
-async fn grants(app: App) -> Option<Moment> {
->>>>>>> sandbox
     dispatch::round(&app).await.unwrap_or_else(|error| {
         tracing::warn!(error = %Chain(&error), "no grants could be given; trying again");
         None
     })
-<<<<<<< HEAD
 }
 
 async fn looks(app: App) -> Option<Moment> {
@@ -100,6 +69,4 @@ async fn looks(app: App) -> Option<Moment> {
             None
         }
     }
-=======
->>>>>>> sandbox
 }
