@@ -51,8 +51,8 @@ impl Default for HttpSettings {
     fn default() -> Self {
         HttpSettings {
             roots: Roots::System,
-            connect_timeout: Duration::from_secs(10),
-            request_timeout: Duration::from_secs(45),
+            connect_timeout: Duration::from_secs(5),
+            request_timeout: Duration::from_secs(20),
         }
     }
 }

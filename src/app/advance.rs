@@ -15,10 +15,16 @@ use crate::model::outcome::{Outcome, Write};
 use crate::model::plan::{self, Change, Next};
 use crate::store::record::{self, Recorded};
 use crate::store::{StoreError, situation};
+use crate::telemetry::Chain;
 use crate::vault::Context;
 
 /// Longer than the longest step: a look and a call at the CA with all their time-outs.
-pub const LEASE: Duration = Duration::from_secs(90);
+pub const LEASE: Duration = Duration::from_secs(45);
+/// A step that failed on our side is taken again after this.
+const AFTER_FAILURE: Duration = Duration::from_secs(5);
+/// How often, and how far apart, an outcome that could not be written is written again.
+const WRITE_TRIES: u32 = 5;
+const WRITE_AGAIN: Duration = Duration::from_millis(500);
 /// What is due within this gets an alarm; the rest is found by the sweep.
 const SOON: Duration = Duration::from_secs(60);
 /// A worker that has a domain in hand waits this long for its next step instead of setting an alarm.
@@ -45,11 +51,10 @@ pub async fn drive(app: &App, id: &DomainId) -> Result<(), AppError> {
             Advanced::Superseded => app.env.now(),
             Advanced::Done(due) => due,
         };
+        // Somebody may have asked for a step while this one ran, and their alarm found the lease taken: the row knows, so it
+        // is asked once more before the domain is let go of.
         let wait = due.since(app.env.now());
-        if wait > IN_HAND {
-            return Ok(());
-        }
-        if !wait.is_zero() {
+        if !wait.is_zero() && wait <= IN_HAND {
             app.env.sleep(wait).await;
         }
     }
@@ -62,8 +67,19 @@ pub async fn advance(app: &App, id: &DomainId) -> Result<Advanced, AppError> {
         return Ok(Advanced::NotDue);
     };
     app.boundary.cross("lease taken").await;
-    let mut s = situation::around(&app.store, domain).await?;
-    step(app, &mut s).await
+    let generation = domain.generation;
+    let done = match situation::around(&app.store, domain).await {
+        Ok(mut s) => step(app, &mut s).await,
+        Err(e) => Err(e.into()),
+    };
+    if done.is_err() {
+        // Nothing was recorded. Without this the domain would wait for its lease to run out.
+        let again = app.env.now() + AFTER_FAILURE;
+        if let Err(e) = situation::give_back(&app.store, id, generation, again).await {
+            tracing::debug!(domain.id = %id, error = %Chain(&e), "the lease could not be given back; it runs out by itself");
+        }
+    }
+    done
 }
 
 async fn step(app: &App, s: &mut Situation) -> Result<Advanced, AppError> {
@@ -96,7 +112,17 @@ async fn step(app: &App, s: &mut Situation) -> Result<Advanced, AppError> {
         },
     };
     app.boundary.cross("before recording").await;
-    record_outcome(app, s, &outcome).await
+    let mut tries = 0;
+    loop {
+        match record_outcome(app, s, &outcome).await {
+            // What was done outside is done: only the writing is tried again.
+            Err(AppError::Store(StoreError::Busy | StoreError::Unavailable(_))) if tries < WRITE_TRIES => {
+                tries += 1;
+                app.env.sleep(WRITE_AGAIN).await;
+            }
+            other => return other,
+        }
+    }
 }
 
 /// The key of the certificate that an order is for, sealed for that order.

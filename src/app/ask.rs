@@ -5,7 +5,8 @@ use std::time::Duration;
 use super::App;
 use crate::model::claim::Claim;
 use crate::model::domain::{RoutingMode, Situation};
-use crate::model::look::{Ask, CaaAsk, OwnershipAsk, RoutingAsk};
+use crate::model::hostname::Hostname;
+use crate::model::look::{Ask, CaaAsk, Depth, OwnershipAsk, RoutingAsk};
 use crate::model::moment::Moment;
 
 /// The label of the ownership record: one of its own, since a CNAME may not share its owner name (RFC 1034 §3.6.2).
@@ -49,6 +50,19 @@ pub(super) fn everything(app: &App, s: &Situation, superseded: Vec<String>, now:
         extra_names: Vec::new(),
         age: Duration::ZERO,
         max_age: CAA_MAX_AGE,
+    });
+    ask
+}
+
+/// The look for nothing but the addresses of a name.
+pub(super) fn addresses(app: &App, name: &Hostname) -> Ask {
+    let mut ask = Ask::new(name.clone(), app.settings.platform.clone());
+    ask.depth = Depth::Routine;
+    ask.routing = Some(RoutingAsk {
+        accepted_targets: vec![name.to_string()],
+        target_for_record: name.to_string(),
+        max_chain: MAX_CHAIN,
+        ..RoutingAsk::default()
     });
     ask
 }

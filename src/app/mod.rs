@@ -33,6 +33,7 @@ use crate::acme::{AcmeError, Authority};
 use crate::dns::Look;
 use crate::env::Env;
 use crate::model::domain::RoutingMode;
+use crate::model::hostname::Hostname;
 use crate::model::look::Platform;
 use crate::reach::Reach;
 use crate::store::{Store, StoreError, Wake};
@@ -49,6 +50,8 @@ pub struct Settings {
     pub routing_mode: RoutingMode,
     /// The target where everybody shares one.
     pub shared_target: Option<String>,
+    /// What an ALIAS at an apex should follow: the addresses it has now are ours.
+    pub apex_target: Option<Hostname>,
     /// At least so many edges must count before a certificate is ordered or called active.
     pub min_edges: usize,
     /// Contact addresses for CA accounts.

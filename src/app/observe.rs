@@ -10,6 +10,7 @@ use crate::model::checks;
 use crate::model::conclude::{self, AuthorizationSeen, CaStatus, Challenge, Conclusion, Former, Looked, Presence};
 use crate::model::domain::{PublicProbe, Situation};
 use crate::model::evidence::{Check, Finding, Verdict};
+use crate::model::hostname::Hostname;
 use crate::model::id::CertificateId;
 use crate::model::look::{Data, Kind, Observer, Seen};
 use crate::model::order::Order;
@@ -48,7 +49,10 @@ pub(super) async fn observe(app: &App, s: &mut Situation, what: Observe) -> Resu
 
 async fn dns(app: &App, s: &mut Situation) -> Result<Conclusion, AppError> {
     let superseded = attempts::superseded(&app.store, &s.domain.id, &s.domain.attempt_id).await?;
-    let ask = ask::everything(app, s, superseded, app.env.now());
+    let mut ask = ask::everything(app, s, superseded, app.env.now());
+    if let Some(target) = app.settings.apex_target.as_ref().filter(|_| s.domain.hostname.is_apex()) {
+        ask.platform.addresses.extend(addresses_of(app, target).await);
+    }
     let label = format!("{}.{}", ask::TXT_LABEL, s.domain.hostname);
     let seen = app.look.look(&ask).await;
     let mut findings = checks::judge(&ask, &seen);
@@ -112,16 +116,13 @@ async fn rolled_out(app: &App, kind: &str, subject: &str) -> Result<conclude::Ro
     Ok(rollout::rollout_now(&app.store, kind, subject, app.env.now(), FRESH_EDGE).await?)
 }
 
-/// The addresses of the public name, as our resolvers see them now.
-async fn addresses(app: &App, s: &Situation) -> Vec<IpAddr> {
-    let mut ask = ask::everything(app, s, Vec::new(), app.env.now());
-    ask.ownership = None;
-    ask.caa = None;
-    let seen = app.look.look(&ask).await;
+/// The addresses of a name, as our resolvers see them now.
+async fn addresses_of(app: &App, name: &Hostname) -> Vec<IpAddr> {
+    let seen = app.look.look(&ask::addresses(app, name)).await;
     let mut all: Vec<IpAddr> = seen
         .observations
         .iter()
-        .filter(|o| o.probe.name == s.domain.hostname.as_str() && matches!(o.probe.kind, Kind::A | Kind::Aaaa))
+        .filter(|o| o.probe.name == name.as_str() && matches!(o.probe.kind, Kind::A | Kind::Aaaa))
         .flat_map(|o| o.answer.addresses())
         .collect();
     all.sort();
@@ -131,7 +132,7 @@ async fn addresses(app: &App, s: &Situation) -> Vec<IpAddr> {
 
 async fn public_name(app: &App, s: &Situation) -> Result<PublicProbe, AppError> {
     let serial = s.certificate.as_ref().map(|c| c.serial.clone()).unwrap_or_default();
-    let answers = app.reach.served(&s.domain.hostname, &addresses(app, s).await).await;
+    let answers = app.reach.served(&s.domain.hostname, &addresses_of(app, &s.domain.hostname).await).await;
     let mut ok = !answers.is_empty();
     let mut seen = Vec::with_capacity(answers.len());
     for answer in answers {
@@ -157,7 +158,7 @@ async fn token(app: &App, s: &Situation, order: &Order) -> Result<Conclusion, Ap
     let Some((token, expected)) = attempts::token_of(&app.store, order.challenge_id.as_ref()).await? else {
         return Ok(Outcome::of(s, app.env.now()).into());
     };
-    let answers = app.reach.fetch_token(&s.domain.hostname, &token, &addresses(app, s).await).await;
+    let answers = app.reach.fetch_token(&s.domain.hostname, &token, &addresses_of(app, &s.domain.hostname).await).await;
     let mut missing: Vec<String> = answers
         .iter()
         .filter(|a| !a.outcome.as_ref().is_ok_and(|got| got.trim_end() == expected))

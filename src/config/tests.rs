@@ -135,5 +135,11 @@ fn every_default_reads_as_itself() {
 #[test]
 fn the_reference_lists_exactly_the_keys_there_are() {
     let written = include_str!("../../docs/configuration.md");
-    assert_eq!(written, reference(), "write it anew: cargo run -- config reference > docs/configuration.md");
+    let told = reference();
+    let (stale, missing): (Vec<&str>, Vec<&str>) = (
+        written.lines().filter(|line| !told.contains(line)).collect(),
+        told.lines().filter(|line| !written.contains(line)).collect(),
+    );
+    let remedy = "write it anew: cargo run -- config reference > docs/configuration.md";
+    assert!(written == told, "{remedy}\nstale: {stale:#?}\nmissing: {missing:#?}");
 }

@@ -30,6 +30,7 @@ use std::sync::Arc;
 use rustls::ServerConfig;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::env::Env;
 use crate::feed::follow::{FollowError, Follower};
@@ -119,17 +120,14 @@ impl Edge {
         let prober = Arc::new(probe::Prober::new(own, Arc::clone(&replica), book, env.clone())?);
         let ask = ask::Ask::new(follower.client(), env.clone());
         let shared = Arc::new(Shared { env, replica, upstream, https_port: settings.https_port, ask });
-        // Once told to stop, connections drain first; the feed is followed to the end, so that the heartbeat lasts as long.
-        let followed = CancellationToken::new();
+        // A task of its own: writing the copy may block, and connections must not wait for it. It ends at once when told to
+        // stop: a listener that drains would look broken to its own probe.
+        let stopped = stop.clone();
+        let following = tokio::spawn(async move { follower.run(&settings.name, prober, stopped).await });
+        let _following = AbortOnDropHandle::new(following);
         tokio::join!(
-            async {
-                tokio::join!(
-                    listen::plain(listeners.plain, Arc::clone(&shared), stop.clone()),
-                    listen::tls(listeners.tls, tls, Arc::clone(&shared), stop.clone()),
-                );
-                followed.cancel();
-            },
-            follower.run(&settings.name, prober, followed.clone()),
+            listen::plain(listeners.plain, Arc::clone(&shared), stop.clone()),
+            listen::tls(listeners.tls, tls, shared, stop),
         );
         Ok(())
     }

@@ -15,6 +15,7 @@ use crate::config::{Config, DnsConfig, IssuerConfig};
 use crate::dns::{self, AddressMap, Limits, Observers};
 use crate::env::Env;
 use crate::mint;
+use crate::model::hostname::Hostname;
 use crate::model::id::IssuerId;
 use crate::model::ledger::{Limit, ORDERS_PER_ACCOUNT};
 use crate::model::look::Platform;
@@ -39,6 +40,7 @@ pub(super) fn settings(config: &Config) -> Settings {
         canonical_suffix: config.routing.canonical_suffix.as_ref().map(text).unwrap_or_default(),
         routing_mode: config.routing.mode,
         shared_target: config.routing.shared_target.as_ref().map(text),
+        apex_target: config.routing.apex_target.as_ref().map(|name| Hostname::trusted(name.as_str())),
         min_edges: usize::try_from(config.feed.min_edges).unwrap_or(usize::MAX),
         contacts,
     }
@@ -96,7 +98,7 @@ pub(super) fn authorities(config: &Config, env: &Env) -> Result<HashMap<String, 
     for issuer in &config.issuers {
         let settings = HttpSettings { roots: roots(issuer)?, ..HttpSettings::default() };
         let authority = InstantAcme::new(issuer.directory.as_str(), &settings, env)
-            .map_err(|source| StartError::Issuer { name: issuer.name.clone(), source })?;
+            .map_err(|source| StartError::Issuer { name: issuer.name.clone(), source: Box::new(source) })?;
         all.insert(issuer.name.clone(), Arc::new(authority));
     }
     Ok(all)

@@ -54,7 +54,7 @@ pub enum StartError {
         /// Its name.
         name: String,
         /// Why.
-        source: AcmeError,
+        source: Box<AcmeError>,
     },
     /// The requests through public names.
     #[error("requests through public names cannot be set up")]

@@ -3,15 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
-
-use crate::app::{App, account, advance, dispatch};
+use crate::app::{App, account, dispatch, routine};
 use crate::feed::Feed;
-use crate::jobs::Step;
+use crate::jobs::door::Door;
 use crate::jobs::queue::Queue;
 use crate::jobs::schedule::Schedule;
 use crate::jobs::sweep::{Sweep, SweepSettings};
-use crate::model::id::DomainId;
 use crate::model::moment::Moment;
 use crate::telemetry::Chain;
 
@@ -20,32 +17,26 @@ const GRACE: Duration = Duration::from_secs(20);
 /// How often missing CA accounts are asked for.
 const ACCOUNTS: Duration = Duration::from_secs(5);
 /// The dispatcher looks at least so often, for what other processes queued.
-const DISPATCH_AT_LEAST: Duration = Duration::from_secs(10);
+const DISPATCH: Duration = Duration::from_secs(10);
+/// The routine looks' batches follow the day this closely.
+const ROUTINE: Duration = Duration::from_secs(60);
 
-/// Answers alarms by the one door.
-struct Drive(App);
-
-#[async_trait]
-impl Step for Drive {
-    async fn advance(&self, id: &DomainId) {
-        if let Err(error) = advance::drive(&self.0, id).await {
-            tracing::warn!(domain.id = %id, error = %Chain(&error), "a step failed; it is taken again when its lease has run out");
-        }
-    }
-}
-
-/// Everything that moves domains: workers and sweep, dispatcher, accounts, relay.
+/// Everything that moves domains: workers and sweep, dispatcher, accounts, routine looks, relay.
 pub(super) fn schedule(app: &App, feed: &Feed, queue: &Queue) -> Schedule {
     let sweep = Sweep::new(&app.store, Arc::new(queue.clone()), &app.env, SweepSettings::default());
     Schedule::new(&app.env, GRACE)
-        .with_workers(queue.clone(), Arc::new(Drive(app.clone())), sweep)
-        .when("dispatcher", Arc::clone(&app.bells.dispatch), DISPATCH_AT_LEAST, {
+        .with_workers(queue.clone(), Arc::new(Door::new(app.clone())), sweep)
+        .when("dispatcher", Arc::clone(&app.bells.dispatch), DISPATCH, {
             let app = app.clone();
-            move || grants(app.clone())
+            move || dispatcher(app.clone())
         })
         .when("accounts", Arc::default(), ACCOUNTS, {
             let app = app.clone();
             move || accounts(app.clone())
+        })
+        .when("routine looks", Arc::default(), ROUTINE, {
+            let app = app.clone();
+            move || looks(app.clone())
         })
         .with("relay", {
             let feed = feed.clone();
@@ -56,7 +47,6 @@ pub(super) fn schedule(app: &App, feed: &Feed, queue: &Queue) -> Schedule {
         })
 }
 
-/// Nothing rings for an account: it is asked for again after a while.
 async fn accounts(app: App) -> Option<Moment> {
     if let Err(error) = account::ensure_all(&app).await {
         tracing::warn!(error = %Chain(&error), "CA accounts could not be looked after");
@@ -64,10 +54,19 @@ async fn accounts(app: App) -> Option<Moment> {
     None
 }
 
-/// One round of the dispatcher; when the next is due.
-async fn grants(app: App) -> Option<Moment> {
+async fn dispatcher(app: App) -> Option<Moment> {
     dispatch::round(&app).await.unwrap_or_else(|error| {
         tracing::warn!(error = %Chain(&error), "no grants could be given; trying again");
         None
     })
+}
+
+async fn looks(app: App) -> Option<Moment> {
+    match routine::batch(&app).await {
+        Ok(batch) => batch.more.then(|| app.env.now()),
+        Err(error) => {
+            tracing::warn!(error = %Chain(&error), "live names could not be looked at; trying again");
+            None
+        }
+    }
 }

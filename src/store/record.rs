@@ -142,7 +142,7 @@ impl Batch {
                 self.holding = Some(self.stmts.len());
                 self.free(take_holding(d, ends_quarantine_of.as_ref().map(|f| f.as_str()), now));
                 if let Some(former) = ends_quarantine_of {
-                    self.free(destroy_certificate_keys(former.as_str(), now));
+                    self.destroy_certificate_keys(former.as_str(), now, id);
                     self.free(nudge(former.as_str(), now));
                 }
             }
@@ -222,7 +222,8 @@ impl Batch {
                          VALUES ($1, $2, $3, $4, 'serve', $5, $6) \
                          ON CONFLICT (hostname) DO UPDATE SET tenant_id = excluded.tenant_id, \
                            domain_id = excluded.domain_id, term = excluded.term, action = 'serve', \
-                           certificate_id = excluded.certificate_id, version = excluded.version")
+                           certificate_id = excluded.certificate_id, \
+                           version = CASE WHEN routes.version >= $6 THEN routes.version + 1 ELSE $6 END")
                     .bind(d.hostname.as_str())
                     .bind(d.tenant_id.as_str())
                     .bind(d.id.as_str())
@@ -234,7 +235,8 @@ impl Batch {
             }
             Write::RouteGone => {
                 self.free(
-                    sql("UPDATE routes SET action = 'gone', certificate_id = NULL, version = $3 \
+                    sql("UPDATE routes SET action = 'gone', certificate_id = NULL, \
+                           version = CASE WHEN version >= $3 THEN version + 1 ELSE $3 END \
                          WHERE hostname = $1 AND domain_id = $2")
                     .bind(d.hostname.as_str())
                     .bind(d.id.as_str())
@@ -243,7 +245,7 @@ impl Batch {
                 self.free(outbox::insert(&id(), "host", d.hostname.as_str(), now.micros(), now));
             }
             Write::DestroyKeys => {
-                self.free(destroy_certificate_keys(d.id.as_str(), now));
+                self.destroy_certificate_keys(d.id.as_str(), now, id);
                 self.free(sql("UPDATE orders SET sealed_key = NULL WHERE domain_id = $1").bind(d.id.as_str()));
             }
             Write::EdgesLost(edges) => {
@@ -255,6 +257,24 @@ impl Batch {
             }
         }
         Ok(())
+    }
+
+    /// Destroys the keys of a domain's certificates here and, by the feed, on the edges.
+    fn destroy_certificate_keys(&mut self, domain: &str, now: Moment, id: &mut dyn FnMut() -> String) {
+        self.free(
+            sql("INSERT INTO outbox (id, kind, subject, version, at) \
+                 SELECT $1 || c.id, 'certificate', c.id, 2, $3 FROM certificates c \
+                 WHERE c.domain_id = $2 AND c.destroyed_at IS NULL")
+            .bind(id())
+            .bind(domain)
+            .bind(now),
+        );
+        self.free(
+            sql("UPDATE certificates SET sealed_key = NULL, destroyed_at = $2 \
+                 WHERE domain_id = $1 AND destroyed_at IS NULL")
+            .bind(domain)
+            .bind(now),
+        );
     }
 
     fn counted(&mut self, grant: &GrantId, now: Moment) {
@@ -339,12 +359,6 @@ fn let_go(d: &Domain, state: &'static str, now: Moment) -> Stmt {
         .bind(d.hostname.as_str())
         .bind(d.id.as_str())
         .bind(state)
-        .bind(now)
-}
-
-fn destroy_certificate_keys(domain: &str, now: Moment) -> Stmt {
-    sql("UPDATE certificates SET sealed_key = NULL, destroyed_at = $2 WHERE domain_id = $1 AND destroyed_at IS NULL")
-        .bind(domain)
         .bind(now)
 }
 

@@ -20,6 +20,15 @@ pub async fn take(store: &Store, id: &DomainId, owner: &str, now: Moment, lease:
     store.fetch_optional(stmt).await?.map(|row| domain(&row)).transpose()
 }
 
+/// Gives the lease back without an outcome; the domain is due again at `again`.
+pub async fn give_back(store: &Store, id: &DomainId, generation: i64, again: Moment) -> StoreResult<()> {
+    let stmt = sql("UPDATE domains SET lease_owner = NULL, lease_until = 0, due_at = $3 WHERE id = $1 AND generation = $2")
+        .bind(id.as_str())
+        .bind(generation)
+        .bind(again);
+    store.execute(stmt).await.map(|_| ())
+}
+
 /// Raises the generation whoever has the lease, so that no step in flight can record anything any more.
 pub async fn fence(tx: &mut Tx, id: &DomainId) -> StoreResult<Domain> {
     let stmt = sql("UPDATE domains SET lease_owner = NULL, lease_until = 0, generation = generation + 1 \

@@ -3,6 +3,9 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
+use nameplate::model::id::EdgeId;
+use nameplate::model::moment::Moment;
+use nameplate::store::{OpenSettings, Store, edges};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -96,6 +99,26 @@ fn edges_are_let_in_by_a_token_and_administered_without_a_server() {
     let (code, said) = shell.fails("token create --edge");
     assert_eq!(code, 1);
     assert!(said.contains("opens nothing of this database's vault") && !said.contains("0808"), "{said}");
+}
+
+#[tokio::test]
+async fn an_edge_is_drained_and_then_shut_out_for_ever() {
+    let mut shell = Shell::new();
+    shell.variables.push(("NAMEPLATE__VAULT__MASTER_KEY", "07".repeat(32)));
+    shell.out("migrate");
+    let url = format!("sqlite:{}", shell.path().join("nameplate.db").display());
+    let store = Store::open(&OpenSettings { url, connections: 1 }).await.unwrap();
+    let id = EdgeId::mint(Moment::from_secs(1_800_000_000), [7; 10]);
+    store.execute(edges::insert(&id, "rack-1", &[1; 32], &[2; 32], Moment::from_secs(1_800_000_000))).await.unwrap();
+    store.close().await;
+    assert!(shell.out("edge list").contains("rack-1  active  0    2027-01-15T08:00:00Z"), "{}", shell.out("edge list"));
+    assert_eq!(shell.out("edge drain rack-1"), "rack-1 counts no more and can be taken down.\n");
+    let listed: Value = serde_json::from_str(&shell.out("edge list --json")).unwrap();
+    assert_eq!((&listed[0]["status"], &listed[0]["id"]), (&"drained".into(), &id.as_str().into()));
+    assert!(shell.out(&format!("edge revoke {id}")).contains("shut out for ever"));
+    // Its name is free for another; the id stays what it was.
+    assert!(shell.fails(&format!("edge revoke {id}")).1.contains("revoked already"));
+    assert!(shell.fails(&format!("edge drain {id}")).1.contains("revoked and stays so"));
 }
 
 #[test]

@@ -142,8 +142,8 @@ async fn the_plain_port_redirects_known_hosts_only() {
 #[tokio::test]
 async fn a_host_that_is_not_the_connections_is_misdirected() {
     let (world, _origin, edge) = served().await;
-    let other = world.serve("shop.acme.test").await;
-    world.rolled_out("certificate", other.as_str()).await;
+    world.serve("shop.acme.test").await;
+    world.rolled_out("host", "shop.acme.test").await;
     let ask = async |host: &str| {
         let stream = connect(edge.tls, HOST, &world.ca.root).await.unwrap();
         exchange(stream, &format!("GET / HTTP/1.1\r\n{host}Connection: close\r\n\r\n")).await
@@ -165,8 +165,8 @@ async fn a_host_that_is_not_the_connections_is_misdirected() {
 #[tokio::test]
 async fn with_the_control_plane_down_an_edge_serves_on_also_after_a_restart() {
     let (mut world, origin, edge) = served().await;
-    let shop = world.serve("shop.acme.test").await;
-    world.rolled_out("certificate", shop.as_str()).await;
+    world.serve("shop.acme.test").await;
+    world.rolled_out("host", "shop.acme.test").await;
     world.down().await;
     assert_eq!(status(&get(edge.tls, HOST, &world.ca.root, "/", "").await), "200");
     edge.kill().await;
@@ -179,8 +179,8 @@ async fn with_the_control_plane_down_an_edge_serves_on_also_after_a_restart() {
 
     // Back again, it follows on from where it was.
     world.up().await;
-    let third = world.serve("blog.acme.test").await;
-    world.rolled_out("certificate", third.as_str()).await;
+    world.serve("blog.acme.test").await;
+    world.rolled_out("host", "blog.acme.test").await;
     assert_eq!(status(&get(edge.tls, "blog.acme.test", &world.ca.root, "/", "").await), "200");
     assert_eq!(edges::list(&world.store).await.unwrap().len(), 1);
     edge.stop().await;

@@ -220,7 +220,8 @@ async fn a_reader_behind_by_a_gap_takes_a_snapshot() {
     let token = world.join_token().await;
     let dir = world.dir.path().join("edge-1");
     let following = follow(Follower::open(&dir, token.expose_str(), Env::real()).unwrap(), "edge-1");
-    until("the host", || async { following.replica.host("support.acme.test").is_some() }).await;
+    until("every change", || async { following.replica.position().is_some_and(|p| p.seq == 3) }).await;
+    assert!(following.replica.host("support.acme.test").is_some());
     world.down().await;
     // A restore to an earlier point that kept the epoch: the reader is ahead of the feed.
     world.store.execute(sql("DELETE FROM outbox WHERE seq > 1")).await.unwrap();

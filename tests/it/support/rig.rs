@@ -169,6 +169,7 @@ impl Rig {
                 canonical_suffix: "app.example".to_owned(),
                 routing_mode: RoutingMode::PerTenant,
                 shared_target: None,
+                apex_target: None,
                 min_edges: 1,
                 contacts: Vec::new(),
             }),
