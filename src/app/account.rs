@@ -18,12 +18,18 @@ fn context(id: &IssuerId) -> Context {
     Context::new("account-key", id.as_str())
 }
 
-/// Makes the accounts that are missing; how many there are now. A CA that does not answer is asked again next time.
+/// Makes the accounts that are missing; how many there are now. A CA that does not answer is asked again next time, and one
+/// issuer's trouble does not keep another from its account.
 pub async fn ensure_all(app: &App) -> Result<usize, AppError> {
     let mut ready = 0;
     for issuer in issuers::list(&app.store).await? {
-        if issuer.account_url.is_some() || ensure(app, &issuer).await? {
+        if issuer.account_url.is_some() {
             ready += 1;
+            continue;
+        }
+        match ensure(app, &issuer).await {
+            Ok(made) => ready += usize::from(made),
+            Err(e) => tracing::warn!(issuer.name = %issuer.name, error = %Chain(&e), "this issuer has no account"),
         }
     }
     Ok(ready)

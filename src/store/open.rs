@@ -226,20 +226,20 @@ async fn open_sqlite(settings: &OpenSettings) -> StoreResult<Backend> {
         .busy_timeout(PATIENCE);
     let in_memory = settings.url.contains(":memory:");
     // A pool of one that is never emptied: the queue of writers, and for a database in memory the database itself.
-    let writer = SqlitePoolOptions::new()
+    // A connection is not pinged when it is taken: it cannot have died, and whoever gave up during the ping would close it.
+    let pool = || SqlitePoolOptions::new().test_before_acquire(false).acquire_timeout(PATIENCE);
+    let writer = pool()
         .max_connections(1)
         .min_connections(1)
         .idle_timeout(None)
         .max_lifetime(None)
-        .acquire_timeout(PATIENCE)
         .connect_with(options.clone())
         .await?;
     let reader = if in_memory {
         writer.clone()
     } else {
-        SqlitePoolOptions::new()
+        pool()
             .max_connections(settings.connections)
-            .acquire_timeout(PATIENCE)
             // A write that strays onto a reader would fight the writer for the file; it fails at once instead.
             .connect_with(options.pragma("query_only", "ON"))
             .await?

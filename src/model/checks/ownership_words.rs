@@ -54,7 +54,8 @@ fn record(ask: &Ask, own: &OwnershipAsk, expected: &str) -> Record {
         name: expected.to_owned(),
         kind: "TXT".to_owned(),
         value: own.value.clone(),
-        keep: true,
+        // With a CNAME to a host of the tenant's own, that CNAME is a tie as well; elsewhere this record is the only one.
+        keep: ask.hostname.is_apex() || ask.routing.as_ref().is_none_or(|r| r.tenant_zone.is_none()),
     }
 }
 
