@@ -1,1 +1,248 @@
-//! Tables over situations.
+//! Properties over whole situations: whatever is known, `plan` and the conclusions keep to what always holds.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::model::claim::{Claim, ClaimStep};
+use crate::model::domain::{
+    Attempt, Domain, Effect, Grant, GrantState, Holding, HoldingState, InUse, Issuer, OpenIntent, RoutingMode, Situation,
+    TieState,
+};
+use crate::model::evidence::{Check, Evidence, Finding};
+use crate::model::hostname::Hostname;
+use crate::model::id::{AttemptId, CertificateId, DomainId, GrantId, IssuerId, OrderId, TenantId};
+use crate::model::moment::Moment;
+use crate::model::order::{Lane, Order, OrderState, Purpose};
+use crate::model::outcome::Write;
+use crate::model::plan::{self, Change, Next, plan};
+use crate::model::reason::Reason;
+
+const NOW: Moment = Moment::from_secs(1_800_000_000);
+
+fn finding(check: Check, reason: Reason) -> Finding {
+    Finding {
+        check,
+        reason,
+        expected: String::new(),
+        observed: Vec::new(),
+        seen_by: Vec::new(),
+        advice: String::new(),
+        found_at: None,
+        found_via: None,
+        record_to_publish: Vec::new(),
+    }
+}
+
+fn findings(reasons: [Reason; 3]) -> Vec<Finding> {
+    [Check::Ownership, Check::Routing, Check::Caa].into_iter().zip(reasons).map(|(c, r)| finding(c, r)).collect()
+}
+
+const PASS: [Reason; 3] = [Reason::TxtOk, Reason::CnameOk, Reason::CaaAbsent];
+
+prop_compose! {
+    fn reasons()(kind in 0..4_u8, any in 0..Reason::ALL.len()) -> [Reason; 3] {
+        let reason = Reason::ALL[any];
+        match kind {
+            0 => PASS,
+            1 => [reason, PASS[1], PASS[2]],
+            2 => [PASS[0], reason, PASS[2]],
+            _ => [PASS[0], PASS[1], reason],
+        }
+    }
+}
+
+prop_compose! {
+    fn order()(state in 0..6_usize, age in 0..200_000_u64, keyed: bool, announced: bool, eligible: bool) -> Order {
+        let since = NOW - Duration::from_secs(age);
+        let state = OrderState::ALL[state];
+        Order {
+            id: OrderId::mint(since, [1; 10]),
+            purpose: Purpose::First,
+            lane: Lane::Single,
+            issuer_id: IssuerId::mint(since, [2; 10]),
+            state,
+            state_since: since,
+            not_before: if eligible { since } else { Moment::NEVER },
+            sealed_key: keyed.then(|| vec![1]),
+            url: (state > OrderState::Granted).then(|| "https://ca.test/order/1".to_owned()),
+            challenge_url: Some("https://ca.test/chall/1".to_owned()),
+            challenge_id: None,
+            announced_at: announced.then_some(since),
+            grant_id: None,
+            certificate_id: None,
+        }
+    }
+}
+
+prop_compose! {
+    fn situation()(
+        claim in 0..7_usize, reasons in reasons(), looked in proptest::option::of(0..600_u64), asked in proptest::option::of(0..600_u64),
+        order in proptest::option::of(order()), grant in proptest::option::of((0..3_usize, -100..600_i64)),
+        holder in 0..5_u8, opened in 0..3_000_000_u64, certificate: bool, active: bool, intent in 0..4_u8, failures in 0..6_i64,
+    ) -> Situation {
+        let id = DomainId::mint(NOW, [3; 10]);
+        let tenant = TenantId::mint(NOW, [4; 10]);
+        let at = |age: u64| NOW - Duration::from_secs(age);
+        let looked_at = looked.map(at);
+        let evidence = match looked_at {
+            Some(looked_at) => findings(reasons).into_iter().map(|finding| Evidence { finding, looked_at }).collect(),
+            None => Vec::new(),
+        };
+        let other = DomainId::mint(NOW, [9; 10]);
+        let holding = |domain_id: &DomainId, state| Holding {
+            domain_id: Some(domain_id.clone()), tenant_id: Some(TenantId::mint(NOW, [8; 10])), state, term: 1, since: at(100_000),
+            value: None,
+        };
+        Situation {
+            domain: Domain {
+                id: id.clone(), tenant_id: tenant, hostname: Hostname::trusted("support.acme.test"), claim: Claim::ALL[claim],
+                claim_since: at(opened), routing_mode: RoutingMode::PerTenant, target: "acme.app.example".to_owned(),
+                attempt_id: AttemptId::mint(NOW, [5; 10]), evidence, looked_at, pace_from: at(opened),
+                check_asked_at: asked.map(at), check_asked_by: asked.map(|_| "tenant".to_owned()), public_probe: None,
+                tie: TieState::Held, due_at: NOW, generation: 7, settled: 6, failures, event_seq: 3,
+                certificate_id: certificate.then(|| CertificateId::mint(NOW, [6; 10])), active_since: active.then_some(NOW),
+                released_at: None, created_at: at(opened),
+            },
+            tenant_slug: "acme".to_owned(),
+            attempt: Attempt {
+                value: "nameplate-verify=0".to_owned(), opened_at: at(opened),
+                deadline: at(opened) + Duration::from_secs(30 * 24 * 3600), proven_at: None,
+            },
+            holding: match holder {
+                0 => None,
+                1 => Some(holding(&id, HoldingState::Held)),
+                2 => Some(holding(&other, HoldingState::Held)),
+                3 => Some(holding(&other, HoldingState::Quarantined)),
+                _ => Some(holding(&other, HoldingState::Free)),
+            },
+            issuer: Issuer {
+                id: IssuerId::mint(NOW, [2; 10]), name: "main".to_owned(), directory: "https://ca.test".to_owned(),
+                caa_identities: vec!["ca.test".to_owned()], account_url: Some("https://ca.test/acct/1".to_owned()),
+                sealed_account_key: None,
+            },
+            grant: grant.map(|(state, left)| Grant {
+                id: GrantId::mint(NOW, [7; 10]), state: GrantState::ALL[state],
+                expires_at: Moment::from_micros(NOW.micros() + left * 1_000_000),
+            }),
+            certificate: certificate.then(|| InUse {
+                id: CertificateId::mint(NOW, [6; 10]), serial: "01".to_owned(), not_before: NOW,
+                not_after: NOW + Duration::from_secs(90 * 24 * 3600),
+            }),
+            intent: match intent {
+                0 => Some(OpenIntent { effect: Effect::NewOrder, object_id: String::new() }),
+                1 => Some(OpenIntent { effect: Effect::Finalize, object_id: String::new() }),
+                _ => None,
+            },
+            order,
+        }
+    }
+}
+
+proptest! {
+    /// Invariant 1: no order without every check passing, freshly, under a usable grant, with the key durable.
+    #[test]
+    fn an_order_is_placed_only_on_fresh_proof(s in situation()) {
+        if plan(&s, NOW) == Next::Act(Effect::NewOrder) {
+            prop_assert_eq!(s.domain.claim, Claim::Queued);
+            prop_assert!(s.domain.looked_at.is_some_and(|at| NOW.since(at) < plan::FRESH));
+            prop_assert!(!s.domain.check_is_owed());
+            let grant = s.grant.as_ref().unwrap();
+            prop_assert!(grant.state == GrantState::Open && grant.expires_at > NOW);
+            prop_assert!(s.order.as_ref().unwrap().sealed_key.is_some());
+            prop_assert!(s.intent.as_ref().is_none_or(|i| i.effect != Effect::NewOrder), "never twice for one intent");
+        }
+    }
+
+    /// A closed claim rests; nothing that rests is due in the past; only what is open works on orders.
+    #[test]
+    fn rest_is_in_the_future_and_closed_claims_rest_for_ever(s in situation()) {
+        let next = plan(&s, NOW);
+        if let Next::Rest(until) = next {
+            prop_assert!(until > NOW, "rests until {}", until);
+        }
+        let lost = s.intent.as_ref().is_some_and(|i| i.effect == Effect::NewOrder);
+        if matches!(s.domain.claim, Claim::Released | Claim::Withdrawn | Claim::Expired) && !lost {
+            prop_assert_eq!(next, Next::Rest(Moment::NEVER));
+        }
+        if matches!(next, Next::Act(_)) {
+            prop_assert_eq!(s.domain.claim, Claim::Queued);
+        }
+    }
+
+    /// A look proves a claim only when everything passes and nobody else holds the name; silence takes nothing away.
+    #[test]
+    fn a_look_moves_a_claim_only_on_what_was_seen(s in situation(), reasons in reasons(), gone: bool) {
+        let mut s = s;
+        let before = s.clone();
+        let former = Former { value: if gone { Presence::Absent } else { Presence::Unknown }, cname_at_own_host: true };
+        let looked = Looked { findings: findings(reasons), former };
+        let mut drawn = 0_u8;
+        let out = look(&mut s, &looked, NOW, &mut || { drawn += 1; [drawn; 10] });
+        let all_pass = looked.findings.iter().all(|f| f.verdict() == crate::model::evidence::Verdict::Pass);
+        match (before.domain.claim, out.domain.claim) {
+            (Claim::AwaitingDns, Claim::Queued) => {
+                prop_assert!(all_pass);
+                let takes = out.writes.iter().filter(|w| matches!(w, Write::TakeHolding { .. })).count();
+                prop_assert_eq!(takes, 1);
+                prop_assert!(out.otherwise.is_some(), "the database may still say no");
+                let held = before.holding.as_ref().is_some_and(|h| h.state == HoldingState::Held
+                    && h.domain_id.as_ref() != Some(&before.domain.id));
+                prop_assert!(!held, "another claim holds the name");
+                if before.holding.as_ref().is_some_and(|h| h.state == HoldingState::Quarantined) {
+                    prop_assert!(gone, "the former's record may still be there");
+                }
+            }
+            (Claim::Queued, Claim::AwaitingDns) => {
+                prop_assert_eq!(looked.findings[0].reason.tie(), crate::model::evidence::Tie::Gone);
+            }
+            (from, to) => prop_assert_eq!(from, to),
+        }
+    }
+
+    /// Removal is refused or complete: a route or a holding never stays behind, and no order stays open.
+    #[test]
+    fn removal_is_complete_or_refused(s in situation()) {
+        match remove(&s, "tenant", NOW) {
+            Err(e) => prop_assert!(s.domain.claim.after(ClaimStep::Remove).is_err(), "{e}"),
+            Ok(out) => {
+                prop_assert!(matches!(out.domain.claim, Claim::Withdrawn | Claim::Releasing));
+                let has = |f: &dyn Fn(&Write) -> bool| out.writes.iter().any(f);
+                prop_assert_eq!(has(&|w| matches!(w, Write::RouteGone)), s.domain.claim == Claim::Live);
+                prop_assert_eq!(has(&|w| matches!(w, Write::Quarantine)), out.domain.claim == Claim::Releasing);
+                if s.order.is_some() {
+                    prop_assert!(has(&|w| matches!(w, Write::Order { order, .. } if order.state == OrderState::Failed)));
+                }
+            }
+        }
+    }
+
+    /// One outcome never writes one row twice: PostgreSQL runs it as one statement.
+    #[test]
+    fn an_outcome_touches_each_row_once(s in situation(), change_no in 0..7_usize) {
+        const ALL: [Change; 7] = [Change::Expire, Change::FinishRelease, Change::OpenOrder, Change::PrepareKey,
+            Change::Requeue, Change::LoseOrder, Change::GiveUpOrder];
+        let mut drawn = 0_u8;
+        let mut outs = vec![change(&s, ALL[change_no], Some(vec![1]), NOW, &mut || { drawn += 1; [drawn; 10] })];
+        outs.extend(remove(&s, "tenant", NOW).ok());
+        if let Some(order) = &s.order {
+            for verdict in [CaVerdict::StepAgain, CaVerdict::RetryAt(None), CaVerdict::WaitFor, CaVerdict::GiveUp, CaVerdict::Lost] {
+                let t = Trouble { verdict, account_limited: true, said: String::new(), problem: None };
+                outs.push(trouble(&s, order, Some(Effect::NewOrder), &t, NOW));
+                outs.push(trouble(&s, order, None, &t, NOW));
+            }
+        }
+        for out in outs {
+            let orders = out.writes.iter().filter(|w| matches!(w, Write::Order { .. } | Write::OrderKey { .. } | Write::DestroyKeys));
+            prop_assert!(orders.count() <= 1, "{:?}", out.writes);
+            let grants = out.writes.iter().filter(|w| {
+                matches!(w, Write::GrantCounted(_) | Write::GrantReturned(_) | Write::GrantAgain(..))
+            });
+            prop_assert!(grants.count() <= 1, "{:?}", out.writes);
+            let opens = out.writes.iter().any(|w| matches!(w, Write::OpenOrder { .. }));
+            let changes = out.writes.iter().any(|w| matches!(w, Write::Order { .. }));
+            prop_assert!(!(opens && changes), "an old order and its successor in one statement: {:?}", out.writes);
+        }
+    }
+}
