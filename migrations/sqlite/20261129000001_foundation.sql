@@ -92,7 +92,7 @@ CREATE TABLE domains (
 ) STRICT;
 
 CREATE UNIQUE INDEX domains_one_open_claim ON domains (tenant_id, hostname)
-    WHERE claim IN ('awaiting_dns', 'queued', 'live', 'releasing', 'expired');
+    WHERE claim IN ('awaiting_dns', 'queued', 'live', 'expired');
 CREATE INDEX domains_by_hostname ON domains (hostname);
 CREATE INDEX domains_due ON domains (due_at);
 -- The slot of the day in which a live name is looked at: the last four digits of its id.
@@ -255,11 +255,14 @@ CREATE TABLE challenges (
     id                 TEXT PRIMARY KEY,
     order_id           TEXT NOT NULL REFERENCES orders (id),
     hostname           TEXT NOT NULL,
-    token              TEXT NOT NULL UNIQUE,
+    token              TEXT NOT NULL,
     key_authorization  TEXT NOT NULL,
     published_at       INTEGER NOT NULL,
     removed_at         INTEGER
 ) STRICT;
+
+-- A CA may hand out the token of a pending authorization again, once our order for it is over.
+CREATE UNIQUE INDEX challenges_one_open_token ON challenges (token) WHERE removed_at IS NULL;
 
 -- ---- History and feed ---------------------------------------------------------------------------------------------
 

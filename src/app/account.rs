@@ -43,7 +43,9 @@ async fn ensure(app: &App, issuer: &IssuerRow) -> Result<bool, AppError> {
         return Ok(false);
     };
     app.boundary.cross("issuer's lease taken").await;
-    if row.account_url.is_some() {
+    if let Some(url) = &row.account_url {
+        // Made by another process a moment ago: the lease goes back.
+        issuers::store_account(&app.store, &row.id, row.term, url, &row.caa_identities).await?;
         return Ok(true);
     }
     let key = match row.account_key {
@@ -66,6 +68,7 @@ async fn ensure(app: &App, issuer: &IssuerRow) -> Result<bool, AppError> {
     match made {
         Ok((url, identities)) => {
             issuers::store_account(&app.store, &row.id, row.term, &url.0, &identities).await?;
+            issuers::tell_waiting(&app.store, app.env.now()).await?;
             tracing::info!(issuer.name = %row.name, account.url = %url.0, "the CA account is ready");
             app.bells.dispatch.notify_one();
             Ok(true)

@@ -18,8 +18,8 @@ use crate::store::{StoreError, situation};
 use crate::telemetry::Chain;
 use crate::vault::Context;
 
-/// Longer than the longest step: a look and a call at the CA with all their time-outs.
-pub const LEASE: Duration = Duration::from_secs(45);
+/// Longer than the longest step: three calls at the CA, each as long as it may last, and the writing.
+pub const LEASE: Duration = Duration::from_secs(120);
 /// A step that failed on our side is taken again after this.
 const AFTER_FAILURE: Duration = Duration::from_secs(5);
 /// How often, and how far apart, an outcome that could not be written is written again.
@@ -68,13 +68,18 @@ pub async fn advance(app: &App, id: &DomainId) -> Result<Advanced, AppError> {
     };
     app.boundary.cross("lease taken").await;
     let generation = domain.generation;
-    let done = match situation::around(&app.store, domain).await {
+    let done = match situation::around(&app.store, domain, app.edges()).await {
         Ok(mut s) => step(app, &mut s).await,
         Err(e) => Err(e.into()),
     };
-    if done.is_err() {
+    let wait = match &done {
+        Err(_) => Some(AFTER_FAILURE),
+        Ok(Advanced::Superseded) => Some(Duration::ZERO),
+        Ok(_) => None,
+    };
+    if let Some(wait) = wait {
         // Nothing was recorded. Without this the domain would wait for its lease to run out.
-        let again = app.env.now() + AFTER_FAILURE;
+        let again = app.env.now() + wait;
         if let Err(e) = situation::give_back(&app.store, id, generation, again).await {
             tracing::debug!(domain.id = %id, error = %Chain(&e), "the lease could not be given back; it runs out by itself");
         }
@@ -178,7 +183,7 @@ async fn record_outcome(app: &App, s: &Situation, outcome: &Outcome) -> Result<A
 pub(super) fn ring_after(app: &App, tx: &mut crate::store::Tx, out: &Outcome) {
     let bells = app.bells.clone();
     let waits = out.writes.iter().any(|w| {
-        matches!(w, Write::OpenOrder { .. } | Write::GrantReturned(_) | Write::GrantCounted(_) | Write::Order { .. })
+        matches!(w, Write::OpenOrder { .. } | Write::GrantReturned(..) | Write::GrantCounted(_) | Write::Order { .. })
     });
     let tells = !out.events.is_empty();
     tx.after_commit(move || {

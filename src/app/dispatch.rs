@@ -34,10 +34,11 @@ async fn round_of(app: &App, id: &IssuerId) -> Result<Option<Moment>, AppError> 
     let now = app.env.now();
     dispatching::close_overdue(&mut tx, id, now).await?;
     let usable = issuer.account_url.is_some() && issuer.not_before <= now;
-    let waiting = dispatching::waiting(&mut tx, id).await?;
+    let waiting = dispatching::waiting(&mut tx, id, now).await?;
+    let later = dispatching::next_eligible(&mut tx, id, now).await?;
     let (Some(limit), false) = (issuer.limits.get(ORDERS_PER_ACCOUNT).copied(), waiting.is_empty()) else {
         tx.commit().await?;
-        return Ok(None);
+        return Ok(later);
     };
     if !usable {
         tx.commit().await?;
@@ -47,8 +48,9 @@ async fn round_of(app: &App, id: &IssuerId) -> Result<Option<Moment>, AppError> 
     let list: Vec<Waiting> = waiting.iter().map(|w| w.waiting.clone()).collect();
     let turn = u64::try_from(issuer.granted).unwrap_or(0);
     let given = dispatch(&list, bucket, limit, turn, now);
-    let grants = grants(app, &given, &waiting);
-    if !grants.is_empty() {
+    let chosen = grants(app, &given, &waiting);
+    let mut grants = Vec::new();
+    if !chosen.is_empty() {
         let expires_at = now + GRANT_LIFE;
         let terms = Terms {
             issuer: id,
@@ -58,7 +60,7 @@ async fn round_of(app: &App, id: &IssuerId) -> Result<Option<Moment>, AppError> 
             expires_at,
             spend_deadline: expires_at + CALL,
         };
-        dispatching::give(&mut tx, &terms, &grants, now).await?;
+        grants = dispatching::give(&mut tx, &terms, chosen, now).await?;
         for g in &grants {
             app.wake.wake(&mut tx, &g.domain_id, now).await?;
         }
@@ -69,7 +71,7 @@ async fn round_of(app: &App, id: &IssuerId) -> Result<Option<Moment>, AppError> 
     if !grants.is_empty() {
         tracing::info!(issuer.name = %issuer.name, grants = grants.len(), waiting = given.places.len(), "grants given");
     }
-    Ok(given.next_at())
+    Ok(given.next_at().into_iter().chain(later).min())
 }
 
 fn grants(app: &App, given: &Dispatched, waiting: &[WaitingRow]) -> Vec<NewGrant> {

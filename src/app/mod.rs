@@ -36,6 +36,7 @@ use crate::model::domain::RoutingMode;
 use crate::model::hostname::Hostname;
 use crate::model::look::Platform;
 use crate::reach::Reach;
+use crate::store::situation::CountedEdges;
 use crate::store::{Store, StoreError, Wake};
 use crate::vault::{Vault, VaultError};
 
@@ -117,6 +118,13 @@ pub struct App {
     pub bells: Bells,
     /// Where a step may be cut.
     pub boundary: Arc<dyn Boundary>,
+}
+
+impl App {
+    /// Which edges count now, and how many must.
+    pub(crate) fn edges(&self) -> CountedEdges {
+        CountedEdges { heard_since: self.env.now() - observe::FRESH_EDGE, min: self.settings.min_edges }
+    }
 }
 
 /// Why a use case could not be carried out, for reasons that are not the caller's.

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use super::{App, AppError, act, ask};
-use crate::acme::{AuthorizationStatus, OrderStatus, chain};
+use crate::acme::{AuthorizationStatus, Call, OrderStatus, chain};
 use crate::mint;
 use crate::model::checks;
 use crate::model::conclude::{self, AuthorizationSeen, CaStatus, Challenge, Conclusion, Former, Looked, Presence};
@@ -12,11 +12,12 @@ use crate::model::domain::{PublicProbe, Situation};
 use crate::model::evidence::{Check, Finding, Verdict};
 use crate::model::hostname::Hostname;
 use crate::model::id::CertificateId;
-use crate::model::look::{Data, Kind, Observer, Seen};
+use crate::model::look::{Ask, Data, Kind, Observer, Seen};
 use crate::model::order::Order;
 use crate::model::outcome::{NewCertificate, Outcome};
 use crate::model::plan::Observe;
 use crate::model::reason::Reason;
+use crate::reach::Answer;
 use crate::store::{attempts, rollout};
 
 /// An edge counts while it was heard of within this.
@@ -49,10 +50,9 @@ pub(super) async fn observe(app: &App, s: &mut Situation, what: Observe) -> Resu
 
 async fn dns(app: &App, s: &mut Situation) -> Result<Conclusion, AppError> {
     let superseded = attempts::superseded(&app.store, &s.domain.id, &s.domain.attempt_id).await?;
-    let mut ask = ask::everything(app, s, superseded, app.env.now());
-    if let Some(target) = app.settings.apex_target.as_ref().filter(|_| s.domain.hostname.is_apex()) {
-        ask.platform.addresses.extend(addresses_of(app, target).await);
-    }
+    let ask = question(app, s, superseded).await;
+    // Who asks for a look while this one runs is owed another: what they published may not be in it.
+    let began = app.env.now();
     let label = format!("{}.{}", ask::TXT_LABEL, s.domain.hostname);
     let seen = app.look.look(&ask).await;
     let mut findings = checks::judge(&ask, &seen);
@@ -66,8 +66,16 @@ async fn dns(app: &App, s: &mut Situation) -> Result<Conclusion, AppError> {
     let value = s.holding.as_ref().and_then(|h| h.value.as_deref());
     let former = Former { value: former_value(&label, value, &seen), cname_at_own_host };
     let looked = Looked { findings, former };
-    let now = app.env.now();
-    Ok(conclude::look(s, &looked, now, &mut || app.env.id_bytes()).into())
+    Ok(conclude::look(s, &looked, began, &mut || app.env.id_bytes()).into())
+}
+
+/// What a look is to find out, with the addresses that our apex target has now.
+pub(super) async fn question(app: &App, s: &Situation, superseded: Vec<String>) -> Ask {
+    let mut ask = ask::everything(app, s, superseded, app.env.now());
+    if let Some(target) = app.settings.apex_target.as_ref().filter(|_| s.domain.hostname.is_apex()) {
+        ask.platform.addresses.extend(addresses_of(app, target).await);
+    }
+    ask
 }
 
 fn issuer_not_ready(s: &Situation) -> Finding {
@@ -159,21 +167,15 @@ async fn token(app: &App, s: &Situation, order: &Order) -> Result<Conclusion, Ap
         return Ok(Outcome::of(s, app.env.now()).into());
     };
     let answers = app.reach.fetch_token(&s.domain.hostname, &token, &addresses_of(app, &s.domain.hostname).await).await;
-    let mut missing: Vec<String> = answers
-        .iter()
-        .filter(|a| !a.outcome.as_ref().is_ok_and(|got| got.trim_end() == expected))
-        .map(|a| a.address.to_string())
-        .collect();
-    if answers.is_empty() {
-        missing.push("no address".to_owned());
-    }
-    Ok(conclude::token_fetched(s, order, &missing, app.env.now()))
+    let told = |a: &Answer<String>| a.outcome.as_ref().is_ok_and(|got| got.trim_end() == expected);
+    let everywhere = !answers.is_empty() && answers.iter().all(told);
+    Ok(conclude::token_fetched(s, order, everywhere, app.env.now()))
 }
 
 async fn authorization(app: &App, s: &Situation, order: &Order) -> Result<Conclusion, AppError> {
     let (authority, account) = act::at_ca(app, s)?;
     let url = order.url.as_deref().unwrap_or_default();
-    let read = authority.authorizations(&account, url).await;
+    let read = act::within(app, Call::Authorization, authority.authorizations(&account, url)).await;
     let now = app.env.now();
     let list = match read {
         Ok(list) => list,
@@ -202,14 +204,14 @@ async fn authorization(app: &App, s: &Situation, order: &Order) -> Result<Conclu
 async fn order_at_ca(app: &App, s: &Situation, order: &Order) -> Result<Conclusion, AppError> {
     let (authority, account) = act::at_ca(app, s)?;
     let url = order.url.as_deref().unwrap_or_default();
-    let view = match authority.order(&account, url).await {
+    let view = match act::within(app, Call::Order, authority.order(&account, url)).await {
         Ok(view) => view,
         Err(e) => return Ok(conclude::trouble(s, order, None, &act::trouble(&e), app.env.now()).into()),
     };
     let mut problem = view.problem.map(|p| p.to_string());
     if view.status == OrderStatus::Invalid && problem.is_none() {
         // The order does not say why; its authorization does. Failing to read it changes nothing but the words.
-        if let Ok(list) = authority.authorizations(&account, url).await {
+        if let Ok(list) = act::within(app, Call::Authorization, authority.authorizations(&account, url)).await {
             problem = list.into_iter().find_map(|a| a.problem).map(|p| p.to_string());
         }
     }
@@ -219,7 +221,7 @@ async fn order_at_ca(app: &App, s: &Situation, order: &Order) -> Result<Conclusi
 async fn issued_chain(app: &App, s: &Situation, order: &Order) -> Result<Conclusion, AppError> {
     let (authority, account) = act::at_ca(app, s)?;
     let url = order.url.as_deref().unwrap_or_default();
-    let pem = match authority.certificate(&account, url).await {
+    let pem = match act::within(app, Call::Certificate, authority.certificate(&account, url)).await {
         Ok(pem) => pem,
         Err(e) => return Ok(conclude::trouble(s, order, None, &act::trouble(&e), app.env.now()).into()),
     };

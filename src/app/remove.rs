@@ -28,24 +28,26 @@ impl From<StoreError> for RemoveError {
     }
 }
 
+/// How often a removal is decided anew when the dispatcher, or a call being begun, moved something under it.
+const TRIES: usize = 5;
+
 /// Removes a domain; the state it is in now. A step in flight is fenced off and records nothing.
 pub async fn remove(app: &App, id: &DomainId, actor: &str) -> Result<Claim, RemoveError> {
-    let now = app.env.now();
-    let mut tx = app.store.begin().await?;
-    let domain = match situation::fence(&mut tx, id).await {
-        Err(StoreError::NotFound { .. }) => return Err(RemoveError::NotFound(id.clone())),
-        other => other?,
-    };
-    let s = situation::around_in(&mut tx, domain).await?;
-    let outcome = conclude::remove(&s, actor, now)?;
-    match record::outcome(&mut tx, &s, &outcome, now, || mint!(app.env, EventId)).await? {
-        Recorded::Yes => {
+    for _ in 0..TRIES {
+        let now = app.env.now();
+        let mut tx = app.store.begin().await?;
+        let domain = match situation::fence(&mut tx, id).await {
+            Err(StoreError::NotFound { .. }) => return Err(RemoveError::NotFound(id.clone())),
+            other => other?,
+        };
+        let s = situation::around_in(&mut tx, domain, app.edges()).await?;
+        let outcome = conclude::remove(&s, actor, now)?;
+        if record::outcome(&mut tx, &s, &outcome, now, || mint!(app.env, EventId)).await? == Recorded::Yes {
             advance::ring_after(app, &mut tx, &outcome);
             tx.commit().await?;
             tracing::info!(domain.id = %id, claim = %outcome.domain.claim, "removed");
-            Ok(outcome.domain.claim)
+            return Ok(outcome.domain.claim);
         }
-        // The dispatcher moved the order between our read and our write: the caller's retry meets the new state.
-        Recorded::Superseded | Recorded::NotHolder => Err(RemoveError::App(StoreError::Busy.into())),
     }
+    Err(RemoveError::App(StoreError::Busy.into()))
 }

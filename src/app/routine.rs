@@ -2,7 +2,7 @@
 
 use futures::stream::{self, StreamExt as _};
 
-use super::{App, AppError, ask};
+use super::{App, AppError, observe};
 use crate::model::checks;
 use crate::model::domain::Domain;
 use crate::model::id::DomainId;
@@ -10,6 +10,7 @@ use crate::model::look::Depth;
 use crate::model::routine;
 use crate::store::routine::Cursor;
 use crate::store::{self, situation};
+use crate::telemetry::Chain;
 
 /// Domains looked at in one batch.
 const BATCH: usize = 100;
@@ -51,8 +52,13 @@ pub async fn batch(app: &App) -> Result<Batch, AppError> {
     let seen: Vec<Result<Option<DomainId>, AppError>> =
         stream::iter(due).map(|(_, domain)| look(app, domain)).buffer_unordered(AT_ONCE).collect().await;
     let mut differ = 0;
-    for id in seen.into_iter().filter_map(Result::transpose) {
-        differ += usize::from(store::routine::ask_full_look(&app.store, &id?, app.env.now()).await?);
+    for seen in seen {
+        match seen {
+            Ok(None) => {}
+            Ok(Some(id)) => differ += usize::from(store::routine::ask_full_look(&app.store, &id, app.env.now()).await?),
+            // One name's row must not keep the others from their look.
+            Err(e) => tracing::warn!(error = %Chain(&e), "a routine look could not be made"),
+        }
     }
     let to = match (full, at.lap < day) {
         (false, true) => Cursor { lap: day, done: String::new() },
@@ -65,8 +71,8 @@ pub async fn batch(app: &App) -> Result<Batch, AppError> {
 
 /// Looks through one resolver; the domain's id when what is seen differs from its evidence.
 async fn look(app: &App, domain: Domain) -> Result<Option<DomainId>, AppError> {
-    let s = situation::around(&app.store, domain).await?;
-    let mut ask = ask::everything(app, &s, Vec::new(), app.env.now());
+    let s = situation::around(&app.store, domain, app.edges()).await?;
+    let mut ask = observe::question(app, &s, Vec::new()).await;
     ask.depth = Depth::Routine;
     let seen = app.look.look(&ask).await;
     let findings = checks::judge(&ask, &seen);

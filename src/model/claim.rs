@@ -51,9 +51,10 @@ pub struct RefusedStep {
 }
 
 impl Claim {
-    /// Whether the claim still stands for a tenant and name: only one such may exist (a partial unique index).
+    /// Whether the claim still stands for a tenant and name: only one such may exist (a partial unique index). A name on its
+    /// way out can be claimed anew, with a new value.
     pub fn is_open(self) -> bool {
-        !matches!(self, Claim::Released | Claim::Withdrawn)
+        !matches!(self, Claim::Releasing | Claim::Released | Claim::Withdrawn)
     }
 
     /// The state after a step.

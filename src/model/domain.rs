@@ -1,11 +1,14 @@
 //! A domain as the one door sees it: its row and everything next to it, read in one look at the store.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::claim::Claim;
 use super::evidence::{Check, Evidence, Tie, Verdict};
 use super::hostname::Hostname;
 use super::id::{AttemptId, CertificateId, DomainId, GrantId, IssuerId, TenantId};
+use super::ledger::Limit;
 use super::moment::Moment;
 use super::order::Order;
 use super::vocabulary::vocabulary;
@@ -171,6 +174,7 @@ pub struct Issuer {
     pub caa_identities: Vec<String>,
     pub account_url: Option<String>,
     pub sealed_account_key: Option<Vec<u8>>,
+    pub limits: BTreeMap<String, Limit>,
 }
 
 /// The certificate in use.
@@ -194,7 +198,7 @@ pub struct OpenIntent {
 
 /// Everything `plan` decides by.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "each field is one of the types above")]
+#[expect(missing_docs, reason = "each field is one of the types above, or a count of edges")]
 pub struct Situation {
     pub domain: Domain,
     pub tenant_slug: String,
@@ -205,4 +209,6 @@ pub struct Situation {
     pub grant: Option<Grant>,
     pub certificate: Option<InUse>,
     pub intent: Option<OpenIntent>,
+    pub counted_edges: usize,
+    pub min_edges: usize,
 }

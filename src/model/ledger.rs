@@ -63,9 +63,9 @@ pub fn settle(tat: Moment, at: Moment, limit: Limit) -> Moment {
     tat.max(at) + limit.interval()
 }
 
-/// The TAT after the CA said "not before `until`": nothing can be spent until then, and one at a time from then on.
-pub fn push_back(tat: Moment, until: Moment, limit: Limit) -> Moment {
-    tat.max(until + limit.tolerance())
+/// The TAT (at least) after the CA said "not before `until`": nothing can be spent until then, and one at a time from then on.
+pub fn paused_until(until: Moment, limit: Limit) -> Moment {
+    until + limit.tolerance()
 }
 
 /// The TAT of an account that had already spent `spent` when we began to count.
@@ -95,7 +95,7 @@ mod tests {
     fn a_retry_after_closes_the_bucket_until_then() {
         let now = Moment::from_secs(1_000_000);
         let until = now + Duration::from_secs(600);
-        let tat = push_back(now, until, LE);
+        let tat = paused_until(until, LE);
         let bucket = Bucket { tat, open: 0 };
         assert_eq!(bucket.earliest(LE, now), until);
         assert_eq!(bucket.available(LE, until), 1);

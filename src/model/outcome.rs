@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 
-use super::domain::{Domain, Situation};
+use super::domain::{Domain, GrantState, Situation};
 use super::id::{CertificateId, ChallengeId, DomainId, EdgeId, GrantId, IssuerId, OrderId};
 use super::moment::Moment;
 use super::order::{Lane, Order, OrderState, Purpose};
@@ -83,12 +83,20 @@ pub enum Write {
     },
     /// The grant was used and the CA counted it: its spends move the ledger.
     GrantCounted(GrantId),
-    /// The grant was surely not used: its spends are deleted.
-    GrantReturned(GrantId),
+    /// The grant, in this state until now, was surely not used: its spends are deleted. Where it changed meanwhile (a call is
+    /// under way), nothing is recorded.
+    GrantReturned(GrantId, GrantState),
     /// The grant was offered to the CA and surely not taken: it can be used again until then.
     GrantAgain(GrantId, Moment),
-    /// The CA refuses orders of this account until then.
-    AccountPause(IssuerId, Moment),
+    /// The CA refuses orders of this account until `until`; the ledger stands at `tat` from then on.
+    AccountPause {
+        /// The account.
+        issuer_id: IssuerId,
+        /// Until when.
+        until: Moment,
+        /// The account's theoretical arrival time after the pause.
+        tat: Moment,
+    },
     /// A token for the edges to answer.
     PublishChallenge {
         /// Its id.

@@ -19,6 +19,8 @@ pub const RELEASE_GRACE: Duration = Duration::from_secs(7 * 24 * 3600);
 pub const STUCK: Duration = Duration::from_secs(2 * 3600);
 /// A CSR was sent: the certificate may exist, so patience is longer.
 pub const STUCK_FINALIZING: Duration = Duration::from_secs(24 * 3600);
+/// How soon a granted order looks again for an edge.
+const NO_EDGE: Duration = Duration::from_secs(5);
 /// Edges that did not confirm a token after this long are marked lost.
 pub const LAGGARD: Duration = Duration::from_secs(60);
 
@@ -115,7 +117,7 @@ fn look_or_rest(s: &Situation, now: Moment, next: Moment) -> Next {
 }
 
 fn fresh(s: &Situation, now: Moment) -> bool {
-    !s.domain.check_is_owed() && s.domain.looked_at.is_some_and(|at| now.since(at) < FRESH)
+    s.domain.all_pass() && !s.domain.check_is_owed() && s.domain.looked_at.is_some_and(|at| now.since(at) < FRESH)
 }
 
 fn plan_order(s: &Situation, order: &Order, now: Moment) -> Next {
@@ -133,6 +135,9 @@ fn plan_order(s: &Situation, order: &Order, now: Moment) -> Next {
             let usable = s.grant.as_ref().is_some_and(|g| g.state == GrantState::Open && now < g.expires_at);
             if !usable {
                 Next::Change(Change::Requeue)
+            } else if s.counted_edges < s.min_edges {
+                // Nobody could answer the CA: the grant waits in hand, and goes back by itself.
+                Next::Rest(now + NO_EDGE)
             } else if !fresh(s, now) {
                 Next::Observe(Observe::Dns)
             } else if order.sealed_key.is_none() {
@@ -151,7 +156,7 @@ fn plan_order(s: &Situation, order: &Order, now: Moment) -> Next {
 }
 
 fn plan_live(s: &Situation, now: Moment) -> Next {
-    if s.certificate.is_some() && s.domain.active_since.is_none() {
+    if s.certificate.is_some() && s.domain.active_since.is_none() && !s.domain.check_is_owed() {
         return Next::Observe(Observe::CertificateRollout);
     }
     // Daily looks are no alarms: batches read, and only a difference asks for a look here.

@@ -34,7 +34,7 @@ pub async fn active_tenant_slug(tx: &mut Tx, tenant: &TenantId) -> StoreResult<O
 /// The claim that this tenant has on the name, if one is open.
 pub async fn open_claim(tx: &mut Tx, tenant: &TenantId, hostname: &Hostname) -> StoreResult<Option<(DomainId, Claim)>> {
     let stmt = sql("SELECT id, claim FROM domains WHERE tenant_id = $1 AND hostname = $2 \
-         AND claim IN ('awaiting_dns', 'queued', 'live', 'releasing', 'expired')")
+         AND claim IN ('awaiting_dns', 'queued', 'live', 'expired')")
     .bind(tenant.as_str())
     .bind(hostname.as_str());
     tx.fetch_optional(stmt).await?.map(|row| Ok((row.parse("id")?, row.parse("claim")?))).transpose()

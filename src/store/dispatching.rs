@@ -28,6 +28,8 @@ pub async fn close_overdue(tx: &mut Tx, issuer: &IssuerId, now: Moment) -> Store
         sql("UPDATE domains SET due_at = $2, nudged = generation WHERE id IN (SELECT o.domain_id FROM orders o \
              JOIN grants g ON g.order_id = o.id WHERE o.issuer_id = $1 AND o.state = 'granted' \
                AND g.state = 'open' AND g.expires_at <= $2)"),
+        // Their rows are locked first: a call that is just being begun takes its grant before this, or finds it gone.
+        sql("UPDATE grants SET state = state WHERE issuer_id = $1 AND state = 'open' AND expires_at <= $2"),
         sql("UPDATE orders SET state = 'waiting', state_since = $2 WHERE issuer_id = $1 AND state = 'granted' \
              AND id IN (SELECT order_id FROM grants WHERE state = 'open' AND expires_at <= $2)"),
         sql("DELETE FROM spends WHERE issuer_id = $1 \
@@ -84,15 +86,25 @@ pub async fn bucket(tx: &mut Tx, issuer: &IssuerId, limit_name: &str, key: &str,
     })
 }
 
-/// Orders that wait at an issuer, oldest first.
-pub async fn waiting(tx: &mut Tx, issuer: &IssuerId) -> StoreResult<Vec<WaitingRow>> {
+/// When the next order that may not be placed yet becomes eligible.
+pub async fn next_eligible(tx: &mut Tx, issuer: &IssuerId, now: Moment) -> StoreResult<Option<Moment>> {
+    let stmt = sql("SELECT min(not_before) AS at FROM orders \
+         WHERE issuer_id = $1 AND state = 'waiting' AND not_before > $2 AND not_before < $3")
+    .bind(issuer.as_str())
+    .bind(now)
+    .bind(Moment::NEVER);
+    tx.fetch_optional(stmt).await?.map_or(Ok(None), |row| row.opt_moment("at"))
+}
+
+/// Orders that wait at an issuer and may be placed, oldest first.
+pub async fn waiting(tx: &mut Tx, issuer: &IssuerId, now: Moment) -> StoreResult<Vec<WaitingRow>> {
     let rows = tx
         .fetch_all(
             sql("SELECT o.id, o.lane, o.not_before, o.domain_id, d.tenant_id FROM orders o \
                  JOIN domains d ON d.id = o.domain_id \
-                 WHERE o.issuer_id = $1 AND o.state = 'waiting' AND o.not_before < $2 ORDER BY o.id LIMIT $3")
+                 WHERE o.issuer_id = $1 AND o.state = 'waiting' AND o.not_before <= $2 ORDER BY o.id LIMIT $3")
             .bind(issuer.as_str())
-            .bind(Moment::NEVER)
+            .bind(now)
             .bind(WINDOW),
         )
         .await?;
@@ -137,45 +149,56 @@ pub struct Terms<'a> {
     pub spend_deadline: Moment,
 }
 
-/// Writes grants with their open spends, moves the orders and marks the domains due.
-pub async fn give(tx: &mut Tx, terms: &Terms<'_>, grants: &[NewGrant], now: Moment) -> StoreResult<()> {
-    for chunk in grants.chunks(CHUNK) {
-        let mut stmts: Vec<Stmt> = Vec::with_capacity(chunk.len() * 4);
-        for g in chunk {
-            stmts.push(
-                sql("INSERT INTO grants (id, issuer_id, order_id, granted_at, expires_at, state) \
-                     VALUES ($1, $2, $3, $4, $5, 'open')")
-                .bind(g.id.as_str())
-                .bind(terms.issuer.as_str())
-                .bind(g.order_id.as_str())
-                .bind(now)
-                .bind(terms.expires_at),
-            );
-            stmts.push(
-                sql("INSERT INTO spends (grant_id, issuer_id, limit_name, key, interval_us, opened_at, deadline) \
-                     VALUES ($1, $2, $3, $4, $5, $6, $7)")
-                .bind(g.id.as_str())
-                .bind(terms.issuer.as_str())
-                .bind(terms.limit_name)
-                .bind(terms.key)
-                .bind(i64::try_from(terms.interval.as_micros()).unwrap_or(i64::MAX))
-                .bind(now)
-                .bind(terms.spend_deadline),
-            );
-            stmts.push(
-                sql("UPDATE orders SET state = 'granted', state_since = $2 WHERE id = $1 AND state = 'waiting'")
-                    .bind(g.order_id.as_str())
-                    .bind(now),
-            );
-            stmts.push(nudge(g.domain_id.as_str(), now));
-        }
-        tx.batch(stmts).await?;
+/// Gives the grants whose orders still wait: moves those orders, writes the grants with their open spends and marks the domains
+/// due. Rows are locked in the order in which steps lock them, the domain first. Which grants were given.
+pub async fn give(tx: &mut Tx, terms: &Terms<'_>, grants: Vec<NewGrant>, now: Moment) -> StoreResult<Vec<NewGrant>> {
+    let mut given = Vec::with_capacity(grants.len());
+    let mut rest = grants.into_iter().peekable();
+    while rest.peek().is_some() {
+        let chunk: Vec<NewGrant> = rest.by_ref().take(CHUNK).collect();
+        tx.batch(chunk.iter().map(|g| nudge(g.domain_id.as_str(), now)).collect()).await?;
+        let moved = tx
+            .batch(
+                chunk
+                    .iter()
+                    .map(|g| {
+                        sql("UPDATE orders SET state = 'granted', state_since = $2 \
+                             WHERE id = $1 AND state = 'waiting' AND not_before <= $2")
+                        .bind(g.order_id.as_str())
+                        .bind(now)
+                    })
+                    .collect(),
+            )
+            .await?;
+        let chunk: Vec<NewGrant> = chunk.into_iter().zip(moved).filter(|(_, n)| *n == 1).map(|(g, _)| g).collect();
+        tx.batch(chunk.iter().flat_map(|g| written(terms, g, now)).collect()).await?;
+        given.extend(chunk);
     }
     tx.execute(
         sql("UPDATE issuers SET granted = granted + $2 WHERE id = $1")
             .bind(terms.issuer.as_str())
-            .bind(i64::try_from(grants.len()).unwrap_or(i64::MAX)),
+            .bind(i64::try_from(given.len()).unwrap_or(i64::MAX)),
     )
-    .await
-    .map(|_| ())
+    .await?;
+    Ok(given)
+}
+
+fn written(terms: &Terms<'_>, g: &NewGrant, now: Moment) -> [Stmt; 2] {
+    [
+        sql("INSERT INTO grants (id, issuer_id, order_id, granted_at, expires_at, state) VALUES ($1, $2, $3, $4, $5, 'open')")
+            .bind(g.id.as_str())
+            .bind(terms.issuer.as_str())
+            .bind(g.order_id.as_str())
+            .bind(now)
+            .bind(terms.expires_at),
+        sql("INSERT INTO spends (grant_id, issuer_id, limit_name, key, interval_us, opened_at, deadline) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7)")
+        .bind(g.id.as_str())
+        .bind(terms.issuer.as_str())
+        .bind(terms.limit_name)
+        .bind(terms.key)
+        .bind(i64::try_from(terms.interval.as_micros()).unwrap_or(i64::MAX))
+        .bind(now)
+        .bind(terms.spend_deadline),
+    ]
 }

@@ -283,7 +283,9 @@ pub async fn challenges(tx: &mut Tx, scope: Scope) -> StoreResult<Vec<ChallengeE
 
 /// A challenge by its token.
 pub async fn challenge_by_token(tx: &mut Tx, token: &str) -> StoreResult<Option<ChallengeEntry>> {
-    let stmt = sql("SELECT token, hostname, key_authorization, removed_at FROM challenges WHERE token = $1").bind(token);
+    let stmt = sql("SELECT token, hostname, key_authorization, removed_at FROM challenges WHERE token = $1 \
+         ORDER BY CASE WHEN removed_at IS NULL THEN 0 ELSE 1 END LIMIT 1")
+    .bind(token);
     tx.fetch_optional(stmt).await?.as_ref().map(challenge).transpose()
 }
 

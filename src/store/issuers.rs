@@ -133,6 +133,17 @@ pub async fn store_account(store: &Store, id: &IssuerId, term: i64, url: &str, i
     Ok(store.execute(stmt).await? == 1)
 }
 
+/// Names that could not be judged before the CA answered are looked at now.
+pub async fn tell_waiting(store: &Store, now: Moment) -> StoreResult<u64> {
+    store
+        .execute(
+            sql("UPDATE domains SET check_asked_at = $1, check_asked_by = 'nameplate', due_at = $1, nudged = generation \
+                 WHERE claim IN ('awaiting_dns', 'queued') AND evidence LIKE '%issuer_not_ready%'")
+            .bind(now),
+        )
+        .await
+}
+
 /// Stores why there is no account yet, and gives the lease back.
 pub async fn store_account_problem(store: &Store, id: &IssuerId, term: i64, problem: &str) -> StoreResult<()> {
     let stmt =

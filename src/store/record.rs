@@ -3,6 +3,7 @@
 use super::{Stmt, Store, StoreError, StoreResult, Tx, outbox, sql};
 use crate::model::domain::{Domain, Effect, Situation};
 use crate::model::id::{EventId, GrantId, OrderId};
+use crate::model::ledger::ORDERS_PER_ACCOUNT;
 use crate::model::moment::Moment;
 use crate::model::order::Order;
 use crate::model::outcome::{NewCertificate, NewEvent, Outcome, Write};
@@ -146,8 +147,8 @@ impl Batch {
                     self.free(nudge(former.as_str(), now));
                 }
             }
-            Write::FreeHolding => self.free(let_go(d, "free", now)),
-            Write::Quarantine => self.free(let_go(d, "quarantined", now)),
+            Write::FreeHolding => self.let_go(d, "free", now),
+            Write::Quarantine => self.let_go(d, "quarantined", now),
             Write::ProveAttempt => self.free(
                 sql("UPDATE attempts SET proven_at = $2 WHERE id = $1").bind(d.attempt_id.as_str()).bind(now),
             ),
@@ -172,10 +173,11 @@ impl Batch {
                     .bind(sealed.clone()),
             ),
             Write::GrantCounted(grant) => self.counted(grant, now),
-            Write::GrantReturned(grant) => {
-                self.free(
-                    sql("UPDATE grants SET state = 'returned' WHERE id = $1 AND state IN ('open', 'used')")
-                        .bind(grant.as_str()),
+            Write::GrantReturned(grant, was) => {
+                self.guarded(
+                    sql("UPDATE grants SET state = 'returned' WHERE id = $1 AND state = $2")
+                        .bind(grant.as_str())
+                        .bind(was.as_str()),
                 );
                 self.free(sql("DELETE FROM spends WHERE grant_id = $1").bind(grant.as_str()));
             }
@@ -189,11 +191,19 @@ impl Batch {
                         .bind(until.micros().saturating_add(SPEND_DEADLINE_SECS * 1_000_000)),
                 );
             }
-            Write::AccountPause(issuer, until) => self.free(
-                sql("UPDATE issuers SET not_before = $2 WHERE id = $1 AND not_before < $2")
-                    .bind(issuer.as_str())
-                    .bind(*until),
-            ),
+            Write::AccountPause { issuer_id, until, tat } => {
+                self.free(
+                    sql("UPDATE issuers SET not_before = $2 WHERE id = $1 AND not_before < $2")
+                        .bind(issuer_id.as_str())
+                        .bind(*until),
+                );
+                self.free(
+                    sql("UPDATE ledger SET tat = $3 WHERE issuer_id = $1 AND limit_name = $2 AND key = 'account' AND tat < $3")
+                        .bind(issuer_id.as_str())
+                        .bind(ORDERS_PER_ACCOUNT)
+                        .bind(*tat),
+                );
+            }
             Write::PublishChallenge { id: challenge, order_id, token, key_authorization } => {
                 self.free(
                     sql("INSERT INTO challenges (id, order_id, hostname, token, key_authorization, published_at) \
@@ -257,6 +267,24 @@ impl Batch {
             }
         }
         Ok(())
+    }
+
+    /// Nobody holds the name now; who waits for it looks at once.
+    fn let_go(&mut self, d: &Domain, state: &'static str, now: Moment) {
+        self.free(
+            sql("UPDATE holdings SET state = $3, since = $4 WHERE hostname = $1 AND domain_id = $2")
+                .bind(d.hostname.as_str())
+                .bind(d.id.as_str())
+                .bind(state)
+                .bind(now),
+        );
+        self.free(
+            sql("UPDATE domains SET check_asked_at = $3, check_asked_by = 'nameplate', due_at = $3, nudged = generation \
+                 WHERE hostname = $1 AND id <> $2 AND claim = 'awaiting_dns'")
+            .bind(d.hostname.as_str())
+            .bind(d.id.as_str())
+            .bind(now),
+        );
     }
 
     /// Destroys the keys of a domain's certificates here and, by the feed, on the edges.
@@ -352,14 +380,6 @@ fn take_holding(d: &Domain, ends_quarantine_of: Option<&str>, now: Moment) -> St
     .bind(d.tenant_id.as_str())
     .bind(now)
     .bind(ends_quarantine_of)
-}
-
-fn let_go(d: &Domain, state: &'static str, now: Moment) -> Stmt {
-    sql("UPDATE holdings SET state = $3, since = $4 WHERE hostname = $1 AND domain_id = $2")
-        .bind(d.hostname.as_str())
-        .bind(d.id.as_str())
-        .bind(state)
-        .bind(now)
 }
 
 /// Something happened that the domain should look at; a step in flight keeps it due.

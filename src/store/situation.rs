@@ -46,18 +46,27 @@ pub async fn generation(store: &Store, id: &DomainId) -> StoreResult<i64> {
 }
 
 /// Everything next to the domain.
-pub async fn around(store: &Store, domain: Domain) -> StoreResult<Situation> {
-    let rows = store.query(next_to(&domain.id)).await?;
-    situation(rows.into_iter().next(), domain)
+pub async fn around(store: &Store, domain: Domain, edges: CountedEdges) -> StoreResult<Situation> {
+    let rows = store.query(next_to(&domain.id, edges)).await?;
+    situation(rows.into_iter().next(), domain, edges)
 }
 
 /// Everything next to the domain, inside a transaction.
-pub async fn around_in(tx: &mut Tx, domain: Domain) -> StoreResult<Situation> {
-    let row = tx.fetch_optional(next_to(&domain.id)).await?;
-    situation(row, domain)
+pub async fn around_in(tx: &mut Tx, domain: Domain, edges: CountedEdges) -> StoreResult<Situation> {
+    let row = tx.fetch_optional(next_to(&domain.id, edges)).await?;
+    situation(row, domain, edges)
 }
 
-fn next_to(id: &DomainId) -> Stmt {
+/// Which edges count, and how many must.
+#[derive(Clone, Copy, Debug)]
+pub struct CountedEdges {
+    /// Heard of since then.
+    pub heard_since: Moment,
+    /// At least so many.
+    pub min: usize,
+}
+
+fn next_to(id: &DomainId, edges: CountedEdges) -> Stmt {
     sql("SELECT t.slug, a.value, a.opened_at, a.deadline, a.proven_at, \
            h.domain_id AS h_domain, h.tenant_id AS h_tenant, h.state AS h_state, h.term AS h_term, h.since AS h_since, \
            ha.value AS h_value, \
@@ -68,7 +77,8 @@ fn next_to(id: &DomainId) -> Stmt {
            o.sealed_key AS o_key, i.account_key AS i_key, \
            g.id AS g_id, g.state AS g_state, g.expires_at AS g_expires, \
            c.id AS c_id, c.serial AS c_serial, c.not_before AS c_not_before, c.not_after AS c_not_after, \
-           n.effect AS n_effect, n.object_id AS n_object, n.generation AS n_generation \
+           (SELECT count(*) FROM edges e WHERE e.status = 'active' AND e.lost_at IS NULL AND e.heartbeat_at > $2) AS edges, \
+           i.limits AS i_limits, n.effect AS n_effect, n.object_id AS n_object, n.generation AS n_generation \
          FROM domains d \
          JOIN tenants t ON t.id = d.tenant_id \
          JOIN attempts a ON a.id = d.attempt_id \
@@ -82,6 +92,7 @@ fn next_to(id: &DomainId) -> Stmt {
          LEFT JOIN intents n ON n.subject_kind = 'domain' AND n.subject_id = d.id \
          WHERE d.id = $1 ORDER BY o.id, g.state LIMIT 1")
     .bind(id.as_str())
+    .bind(edges.heard_since)
 }
 
 /// The row of a claim.
@@ -114,7 +125,7 @@ pub fn domain(row: &Row) -> StoreResult<Domain> {
     })
 }
 
-fn situation(row: Option<Row>, domain: Domain) -> StoreResult<Situation> {
+fn situation(row: Option<Row>, domain: Domain, edges: CountedEdges) -> StoreResult<Situation> {
     let Some(row) = row else {
         return Err(StoreError::not_found(format!("an issuer for domain {}", domain.id)));
     };
@@ -141,11 +152,14 @@ fn situation(row: Option<Row>, domain: Domain) -> StoreResult<Situation> {
             caa_identities: row.json("i_caa")?,
             account_url: row.opt_text("i_account")?,
             sealed_account_key: row.opt_blob("i_key")?,
+            limits: row.json("i_limits")?,
         },
         order: order(row)?,
         grant: grant(row)?,
         certificate: certificate(row)?,
         intent,
+        counted_edges: usize::try_from(row.int("edges")?).unwrap_or(0),
+        min_edges: edges.min,
         domain,
     })
 }

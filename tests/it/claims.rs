@@ -252,6 +252,27 @@ async fn the_former_tenant_comes_back_with_a_new_value() {
     rig.check_invariants().await;
 }
 
+/// A tenant that changes its mind within the grace claims anew: a new value, no old key, the name back at once.
+#[tokio::test]
+async fn a_removed_name_can_be_claimed_again_at_once_by_the_same_tenant() {
+    let rig = Rig::new(17).await;
+    let a = rig.tenant("acme").await;
+    let former = rig.claim(&a, NAME).await;
+    rig.publish(&former, NAME).await;
+    rig.until_active(&former, HOUR).await;
+    app::remove::remove(&rig.app, &former, "tenant").await.unwrap();
+    let again = rig.claim(&a, NAME).await;
+    assert_ne!(again, former);
+    let value = rig.value(&again).await;
+    rig.zones.add(&format!("_nameplate-challenge.{NAME}. 60 IN TXT \"{value}\"")).unwrap();
+    rig.until_active(&again, HOUR).await;
+    rig.pass(Duration::from_secs(60)).await;
+    rig.check_invariants().await;
+    assert_eq!(rig.domain_text(&former, "claim").await.unwrap(), "released");
+    let keys = sql("SELECT count(*) AS n FROM certificates WHERE sealed_key IS NOT NULL");
+    assert_eq!(rig.count(keys).await, 1, "only the new key is left");
+}
+
 #[tokio::test]
 async fn an_attempt_expires_and_a_new_claim_opens_a_new_one() {
     let rig = Rig::new(12).await;

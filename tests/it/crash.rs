@@ -8,13 +8,17 @@ use nameplate::store::sql;
 use nameplate::jobs::hand::Fate;
 
 use crate::support::rig::{Rig, START};
+use crate::support::stores::{Kind, TestStore};
 
 const NAME: &str = "support.acme.test";
 const HOUR: Duration = Duration::from_secs(3600);
 
 /// The whole walk with the worker cut at the `cut`-th boundary (0: never); how many boundaries were crossed.
 async fn walk(seed: u64, cut: usize) -> Vec<&'static str> {
-    let rig = Rig::new(seed).await;
+    walk_on(Rig::new(seed).await, cut).await
+}
+
+async fn walk_on(rig: Rig, cut: usize) -> Vec<&'static str> {
     let tenant = rig.tenant("acme").await;
     let id = rig.claim(&tenant, NAME).await;
     rig.publish(&id, NAME).await;
@@ -81,6 +85,23 @@ async fn a_worker_dropped_at_any_boundary_leaves_nothing_behind() {
     assert!(boundaries.len() > 30, "the walk crosses {} boundaries", boundaries.len());
     for cut in 1..=boundaries.len() {
         walk(7, cut).await;
+    }
+}
+
+/// The same on PostgreSQL, where an outcome is one statement and others write at the same time.
+#[tokio::test]
+async fn a_worker_dropped_at_any_boundary_on_postgres_leaves_nothing_behind() {
+    let mut last = 0;
+    let mut cut = 0;
+    while cut <= last {
+        let test = TestStore::blank(Kind::Postgres).await;
+        let boundaries = walk_on(Rig::on(7, &test.url).await, cut).await;
+        if cut == 0 {
+            last = boundaries.len();
+            assert!(last > 30, "the walk crosses {last} boundaries");
+        }
+        test.remove().await;
+        cut += 1;
     }
 }
 

@@ -6,8 +6,9 @@ use serde_json::json;
 
 use super::{Conclusion, Draw};
 use crate::model::claim::ClaimStep;
-use crate::model::domain::{Effect, Situation};
+use crate::model::domain::{Effect, GrantState, Situation};
 use crate::model::id::ChallengeId;
+use crate::model::ledger::{self, ORDERS_PER_ACCOUNT};
 use crate::model::moment::Moment;
 use crate::model::order::{Order, OrderState};
 use crate::model::outcome::{NewCertificate, Outcome, Write};
@@ -48,7 +49,7 @@ pub struct AuthorizationSeen {
 /// What to do after an answer that was not the wanted one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Surely not acted on; the same step may be taken again at once (bad nonce, refused connection).
+    /// Surely not acted on; the same step may be taken again in a moment (bad nonce).
     StepAgain,
     /// Not now; the CA may have said when.
     RetryAt(Option<Duration>),
@@ -128,19 +129,27 @@ const LONGEST: Duration = Duration::from_secs(600);
 fn order_refused(s: &Situation, order: &Order, t: &Trouble, now: Moment) -> Outcome {
     let Some(grant) = &s.grant else { return Outcome::of(s, now) };
     match t.verdict {
-        Verdict::StepAgain => Outcome::of(s, now + Duration::from_secs(1))
-            .write(Write::GrantAgain(grant.id.clone(), now + GRANT_AGAIN))
-            .tell("order_step_again", "ca", t.said.clone(), json!({"order": order.id})),
+        Verdict::StepAgain => {
+            let mut out = Outcome::of(s, now + pace::ask_again_in(s.domain.failures + 1))
+                .write(Write::GrantAgain(grant.id.clone(), now + GRANT_AGAIN))
+                .tell("order_step_again", "ca", t.said.clone(), json!({"order": order.id}));
+            out.domain.failures += 1;
+            out
+        }
         Verdict::RetryAt(wait) => {
-            let until = now + wait.unwrap_or(DEFAULT_PAUSE);
+            let own = if t.account_limited { DEFAULT_PAUSE } else { pace::ask_again_in(s.domain.failures + 1) };
+            let until = now + wait.unwrap_or(own);
             let mut out = Outcome::of(s, until)
                 .order(order, OrderState::Waiting, now, |o| {
                     o.not_before = until;
                     o.grant_id = None;
                 })
-                .write(Write::GrantReturned(grant.id.clone()));
+                .write(Write::GrantReturned(grant.id.clone(), GrantState::Used));
             if t.account_limited {
-                out = out.write(Write::AccountPause(s.issuer.id.clone(), until));
+                let tat = s.issuer.limits.get(ORDERS_PER_ACCOUNT).map_or(until, |limit| ledger::paused_until(until, *limit));
+                out = out.write(Write::AccountPause { issuer_id: s.issuer.id.clone(), until, tat });
+            } else {
+                out.domain.failures += 1;
             }
             out.tell(
                 "order_postponed",
@@ -152,7 +161,12 @@ fn order_refused(s: &Situation, order: &Order, t: &Trouble, now: Moment) -> Outc
         Verdict::WaitFor | Verdict::GiveUp => {
             fail(s, order, &t.said, t.problem.as_deref(), now).write(Write::GrantCounted(grant.id.clone()))
         }
-        Verdict::Lost => lost(s, order, &t.said, now),
+        // A CA that lets calls hang must not be given one grant after the other for the same name.
+        Verdict::Lost => {
+            let mut out = lost(s, order, &t.said, now);
+            out.domain.failures += 1;
+            out
+        }
     }
 }
 

@@ -12,6 +12,11 @@ use crate::model::outcome::{Outcome, Write};
 use crate::model::pace;
 use crate::model::plan::{self, Change};
 
+/// When an order of this domain may be placed at the earliest: after a failure, later.
+pub(super) fn eligible_at(s: &Situation, now: Moment) -> Moment {
+    if s.domain.failures == 0 { now } else { now + pace::retry_order_in(s.domain.failures) }
+}
+
 /// What a change leaves behind. `sealed_key` is the drawn and sealed key where the change is [`Change::PrepareKey`].
 pub fn change(s: &Situation, change: Change, sealed_key: Option<Vec<u8>>, now: Moment, draw: Draw<'_>) -> Outcome {
     let again = Outcome::of(s, now);
@@ -23,6 +28,9 @@ pub fn change(s: &Situation, change: Change, sealed_key: Option<Vec<u8>>, now: M
                 out.domain.claim_since = now;
             }
             out.domain.due_at = Moment::NEVER;
+            if s.order.is_none() {
+                out = out.write(Write::DestroyKeys);
+            }
             out.write(Write::CloseAttempt)
                 .note("expired", "the attempt's deadline passed without proof; a new claim opens a new attempt")
         }
@@ -40,11 +48,7 @@ pub fn change(s: &Situation, change: Change, sealed_key: Option<Vec<u8>>, now: M
                 .note("released", "the grace after removal is over; key and certificate are destroyed")
         }
         (Change::OpenOrder, _) => {
-            let eligible = match (s.domain.all_pass(), s.domain.failures) {
-                (false, _) => Moment::NEVER,
-                (true, 0) => now,
-                (true, n) => now + pace::retry_order_in(n),
-            };
+            let eligible = if s.domain.all_pass() { eligible_at(s, now) } else { Moment::NEVER };
             let id = OrderId::mint(now, draw());
             Outcome::of(s, plan::next_look(s))
                 .write(Write::OpenOrder {
@@ -68,7 +72,7 @@ pub fn change(s: &Situation, change: Change, sealed_key: Option<Vec<u8>>, now: M
         (Change::Requeue, Some(order)) => {
             let mut out = again.order(order, OrderState::Waiting, now, |o| o.grant_id = None);
             if let Some(grant) = s.grant.as_ref().filter(|g| g.state == GrantState::Open) {
-                out = out.write(Write::GrantReturned(grant.id.clone()));
+                out = out.write(Write::GrantReturned(grant.id.clone(), GrantState::Open));
             }
             out.domain.due_at = plan::next_look(s);
             out.note("grant_expired", "the grant was not used in time; the order waits for another")

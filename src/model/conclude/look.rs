@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::Draw;
+use super::{Draw, change};
 use crate::model::claim::{Claim, ClaimStep};
-use crate::model::domain::{HoldingState, RoutingMode, Situation};
+use crate::model::domain::{GrantState, HoldingState, RoutingMode, Situation};
 use crate::model::evidence::{Check, Evidence, Finding, Verdict};
 use crate::model::id::{DomainId, OrderId};
 use crate::model::moment::Moment;
@@ -93,6 +93,8 @@ pub fn look(s: &mut Situation, looked: &Looked, now: Moment, draw: Draw<'_>) -> 
     let mut out = match s.domain.claim {
         Claim::AwaitingDns => awaiting(s, looked.former, now, draw),
         Claim::Queued => queued(s, now),
+        // A name that is live and not yet active goes on with its rollout; else nothing is due before somebody asks.
+        Claim::Live if s.domain.active_since.is_none() => Outcome::of(s, now),
         _ => Outcome::of(s, Moment::NEVER),
     };
     if let Some(actor) = asked_by {
@@ -186,14 +188,14 @@ fn queued(s: &Situation, now: Moment) -> Outcome {
     let pass = s.domain.all_pass();
     match order.state {
         OrderState::Waiting if pass && order.not_before == Moment::NEVER => Outcome::of(s, next)
-            .order(order, OrderState::Waiting, now, |o| o.not_before = now)
+            .order(order, OrderState::Waiting, now, |o| o.not_before = change::eligible_at(s, now))
             .note("order_eligible", "every check passes again; the order waits for its turn"),
         OrderState::Waiting if !pass && order.not_before != Moment::NEVER => hold_back(s, order, now),
         OrderState::Granted if pass => Outcome::of(s, now),
         OrderState::Granted => {
             let mut out = hold_back(s, order, now);
-            if let Some(grant) = &s.grant {
-                out = out.write(Write::GrantReturned(grant.id.clone()));
+            if let Some(grant) = s.grant.as_ref().filter(|g| g.state == GrantState::Open) {
+                out = out.write(Write::GrantReturned(grant.id.clone(), GrantState::Open));
             }
             out
         }
@@ -227,8 +229,8 @@ fn lose_proof(s: &Situation, now: Moment) -> Outcome {
     if let Some(order) = &s.order {
         out = out.order(order, OrderState::Failed, now, |_| {});
     }
-    if let Some(grant) = s.grant.as_ref().filter(|g| g.state == crate::model::domain::GrantState::Open) {
-        out = out.write(Write::GrantReturned(grant.id.clone()));
+    if let Some(grant) = s.grant.as_ref().filter(|g| g.state == GrantState::Open) {
+        out = out.write(Write::GrantReturned(grant.id.clone(), GrantState::Open));
     }
     out.note("proof_lost", "the ownership record is gone before the first certificate; the name is held no longer")
 }

@@ -25,17 +25,23 @@ pub fn remove(s: &Situation, actor: &str, now: Moment) -> Result<Outcome, Refuse
         }
     }
     if let Some(grant) = s.grant.as_ref().filter(|g| g.state == GrantState::Open) {
-        out = out.write(Write::GrantReturned(grant.id.clone()));
+        out = out.write(Write::GrantReturned(grant.id.clone(), GrantState::Open));
     }
     let detail = json!({"from": from.as_str(), "to": to.as_str()});
     Ok(if to == Claim::Releasing {
-        out.write(Write::RouteGone).write(Write::Quarantine).tell(
+        if from == Claim::Live {
+            out = out.write(Write::RouteGone);
+        }
+        out.write(Write::Quarantine).tell(
             "removed",
             actor,
             "the route is gone; the name rests until its DNS has let go of us",
             detail,
         )
     } else {
+        if s.order.is_none() {
+            out = out.write(Write::DestroyKeys);
+        }
         out.write(Write::CloseAttempt).tell("withdrawn", actor, "the claim was removed before proof", detail)
     })
 }

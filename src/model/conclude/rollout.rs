@@ -45,7 +45,7 @@ pub fn challenge_rollout(s: &Situation, order: &Order, r: &Rollout, min_edges: u
     }
     let next = now + pace::poll_again_in(order.state_since, now).min(NEXT_LOOK);
     let out = Outcome::of(s, next);
-    if late && r.numbered && r.counted > min_edges.max(r.behind.len()) && !r.behind.is_empty() {
+    if late && r.numbered && r.counted - r.behind.len() >= min_edges.max(1) && !r.behind.is_empty() {
         let names: Vec<_> = r.behind.iter().map(|(_, name)| name.clone()).collect();
         let lost = r.behind.iter().map(|(id, _)| id.clone()).collect();
         return out
@@ -62,19 +62,13 @@ pub fn challenge_rollout(s: &Situation, order: &Order, r: &Rollout, min_edges: u
 }
 
 /// The token was fetched (or not) from every address of the name.
-pub fn token_fetched(s: &Situation, order: &Order, missing: &[String], now: Moment) -> Conclusion {
-    if missing.is_empty() {
+pub fn token_fetched(s: &Situation, order: &Order, everywhere: bool, now: Moment) -> Conclusion {
+    if everywhere {
         return Conclusion::Act(Effect::Announce);
     }
     let next = now + pace::poll_again_in(order.state_since, now);
-    Outcome::of(s, next)
-        .tell(
-            "token_not_everywhere",
-            "nameplate",
-            "the token is not answered at every address of the name, so the CA is not told yet",
-            json!({ "addresses": missing }),
-        )
-        .into()
+    // No event: this is asked again and again until the order's time is over, and its end is told.
+    Outcome::of(s, next).into()
 }
 
 /// The edges were asked about the certificate.

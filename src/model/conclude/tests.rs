@@ -120,7 +120,7 @@ prop_compose! {
             issuer: Issuer {
                 id: IssuerId::mint(NOW, [2; 10]), name: "main".to_owned(), directory: "https://ca.test".to_owned(),
                 caa_identities: vec!["ca.test".to_owned()], account_url: Some("https://ca.test/acct/1".to_owned()),
-                sealed_account_key: None,
+                sealed_account_key: None, limits: std::collections::BTreeMap::new(),
             },
             grant: grant.map(|(state, left)| Grant {
                 id: GrantId::mint(NOW, [7; 10]), state: GrantState::ALL[state],
@@ -135,6 +135,8 @@ prop_compose! {
                 1 => Some(OpenIntent { effect: Effect::Finalize, object_id: String::new() }),
                 _ => None,
             },
+            counted_edges: usize::from(failures < 5),
+            min_edges: 1,
             order,
         }
     }
@@ -147,6 +149,8 @@ proptest! {
         if plan(&s, NOW) == Next::Act(Effect::NewOrder) {
             prop_assert_eq!(s.domain.claim, Claim::Queued);
             prop_assert!(s.domain.looked_at.is_some_and(|at| NOW.since(at) < plan::FRESH));
+            prop_assert!(s.domain.all_pass());
+            prop_assert!(s.counted_edges >= s.min_edges, "nobody could answer the CA");
             prop_assert!(!s.domain.check_is_owed());
             let grant = s.grant.as_ref().unwrap();
             prop_assert!(grant.state == GrantState::Open && grant.expires_at > NOW);
@@ -212,7 +216,8 @@ proptest! {
                 prop_assert_eq!(has(&|w| matches!(w, Write::RouteGone)), s.domain.claim == Claim::Live);
                 prop_assert_eq!(has(&|w| matches!(w, Write::Quarantine)), out.domain.claim == Claim::Releasing);
                 if s.order.is_some() {
-                    prop_assert!(has(&|w| matches!(w, Write::Order { order, .. } if order.state == OrderState::Failed)));
+                    let failed = has(&|w| matches!(w, Write::Order { order, .. } if order.state == OrderState::Failed));
+                    prop_assert!(failed, "an order stays open");
                 }
             }
         }
@@ -237,7 +242,7 @@ proptest! {
             let orders = out.writes.iter().filter(|w| matches!(w, Write::Order { .. } | Write::OrderKey { .. } | Write::DestroyKeys));
             prop_assert!(orders.count() <= 1, "{:?}", out.writes);
             let grants = out.writes.iter().filter(|w| {
-                matches!(w, Write::GrantCounted(_) | Write::GrantReturned(_) | Write::GrantAgain(..))
+                matches!(w, Write::GrantCounted(_) | Write::GrantReturned(..) | Write::GrantAgain(..))
             });
             prop_assert!(grants.count() <= 1, "{:?}", out.writes);
             let opens = out.writes.iter().any(|w| matches!(w, Write::OpenOrder { .. }));
