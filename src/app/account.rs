@@ -68,7 +68,12 @@ async fn ensure(app: &App, issuer: &IssuerRow) -> Result<bool, AppError> {
     match made {
         Ok((url, identities)) => {
             issuers::store_account(&app.store, &row.id, row.term, &url.0, &identities).await?;
-            issuers::tell_waiting(&app.store, app.env.now()).await?;
+            let now = app.env.now();
+            let mut tx = app.store.begin().await?;
+            for id in issuers::tell_waiting(&mut tx, now).await? {
+                app.wake.wake(&mut tx, &id, now).await?;
+            }
+            tx.commit().await?;
             tracing::info!(issuer.name = %row.name, account.url = %url.0, "the CA account is ready");
             app.bells.dispatch.notify_one();
             Ok(true)

@@ -5,9 +5,12 @@ use std::time::Duration;
 
 use super::record::document;
 use super::{Row, Store, StoreResult, Tx, sql};
-use crate::model::id::IssuerId;
+use crate::model::id::{DomainId, IssuerId};
 use crate::model::ledger::{self, Limit, ORDERS_PER_ACCOUNT};
 use crate::model::moment::Moment;
+
+/// At most so many domains get an alarm at once.
+const ALARMS: usize = 1000;
 
 /// What configuration says of an issuer.
 #[derive(Clone, Debug)]
@@ -133,15 +136,18 @@ pub async fn store_account(store: &Store, id: &IssuerId, term: i64, url: &str, i
     Ok(store.execute(stmt).await? == 1)
 }
 
-/// Names that could not be judged before the CA answered are looked at now.
-pub async fn tell_waiting(store: &Store, now: Moment) -> StoreResult<u64> {
-    store
-        .execute(
+/// Names that could not be judged before the CA answered, or are being judged right now, are looked at now: their ids, as many
+/// as are worth an alarm; the sweep finds the others.
+pub async fn tell_waiting(tx: &mut Tx, now: Moment) -> StoreResult<Vec<DomainId>> {
+    let told = tx
+        .fetch_all(
             sql("UPDATE domains SET check_asked_at = $1, check_asked_by = 'nameplate', due_at = $1, nudged = generation \
-                 WHERE claim IN ('awaiting_dns', 'queued') AND evidence LIKE '%issuer_not_ready%'")
+                 WHERE claim IN ('awaiting_dns', 'queued') AND (evidence LIKE '%issuer_not_ready%' OR lease_until > $1) \
+                 RETURNING id")
             .bind(now),
         )
-        .await
+        .await?;
+    told.iter().take(ALARMS).map(|row| row.parse("id")).collect()
 }
 
 /// Stores why there is no account yet, and gives the lease back.
