@@ -47,15 +47,21 @@ pub struct Looked {
 /// The former holder's record must be gone this long where no CNAME shows the new tenant's host.
 const QUARANTINE_WITHOUT_CNAME: Duration = Duration::from_secs(72 * 3600);
 
+/// What the evidence says while a name rests and the former's record is gone: from then on the 72 h count.
+const FORMER_GONE: &str = "the former tenant's record is gone; the name rests for 72 hours from when that was first seen";
+const FORMER_THERE: &str = "the name was let go by another tenant, whose record may still be there";
+
 /// Whether this claim may become holder.
 enum Hold {
     Free,
     EndsQuarantine,
     Elsewhere,
-    InQuarantine,
+    /// Not yet; since when the former's record is seen gone, if it is.
+    InQuarantine(Option<Moment>),
 }
 
-fn may_hold(s: &Situation, former: Former, now: Moment) -> Hold {
+/// `gone_since`: since when looks of this claim saw the former's record gone.
+fn may_hold(s: &Situation, former: Former, gone_since: Option<Moment>, now: Moment) -> Hold {
     let Some(holding) = &s.holding else { return Hold::Free };
     if holding.domain_id.as_ref() == Some(&s.domain.id) || holding.state == HoldingState::Free {
         return Hold::Free;
@@ -68,8 +74,15 @@ fn may_hold(s: &Situation, former: Former, now: Moment) -> Hold {
         return Hold::EndsQuarantine;
     }
     let own_cname = s.domain.routing_mode == RoutingMode::PerTenant && former.cname_at_own_host;
-    let long_enough = now.since(holding.since) >= QUARANTINE_WITHOUT_CNAME;
-    if former.value == Presence::Absent && (own_cname || long_enough) { Hold::EndsQuarantine } else { Hold::InQuarantine }
+    if former.value != Presence::Absent {
+        return Hold::InQuarantine(None);
+    }
+    let since = gone_since.unwrap_or(now);
+    if own_cname || now.since(since) >= QUARANTINE_WITHOUT_CNAME {
+        Hold::EndsQuarantine
+    } else {
+        Hold::InQuarantine(Some(since))
+    }
 }
 
 /// Folds a look into the situation's evidence; `true` when a reason differs from before.
@@ -89,9 +102,10 @@ fn fold(s: &mut Situation, looked: &Looked, now: Moment) -> bool {
 /// What a look means. The situation is folded too, so that the caller can plan on without a trip to the store.
 pub fn look(s: &mut Situation, looked: &Looked, now: Moment, draw: Draw<'_>) -> Outcome {
     let asked_by = s.domain.check_is_owed().then(|| s.domain.check_asked_by.clone()).flatten();
+    let refused_before = s.domain.evidence_of(Check::Holding).cloned();
     let changed = fold(s, looked, now);
     let mut out = match s.domain.claim {
-        Claim::AwaitingDns => awaiting(s, looked.former, now, draw),
+        Claim::AwaitingDns => awaiting(s, looked.former, refused_before.as_ref(), now, draw),
         Claim::Queued => queued(s, now),
         // A name that is live and not yet active goes on with its rollout; else nothing is due before somebody asks.
         Claim::Live if s.domain.active_since.is_none() => Outcome::of(s, now),
@@ -119,25 +133,30 @@ pub fn look(s: &mut Situation, looked: &Looked, now: Moment, draw: Draw<'_>) -> 
     out
 }
 
-fn awaiting(s: &Situation, former: Former, now: Moment, draw: Draw<'_>) -> Outcome {
+/// `before`: why an earlier look could not make this claim the holder.
+fn awaiting(s: &Situation, former: Former, before: Option<&Evidence>, now: Moment, draw: Draw<'_>) -> Outcome {
     let rest = Outcome::of(s, plan::next_look(s).min(s.attempt.deadline));
     if !s.domain.all_pass() {
         return rest;
     }
-    let refused = |reason: Reason, observed: &str| {
-        let first = s.domain.evidence_of(Check::Holding).is_none_or(|e| e.finding.reason != reason);
+    let refused = |reason: Reason, observed: &str, since: Moment| {
+        let first = before.is_none_or(|e| e.finding.reason != reason);
         let mut rest = rest.clone();
-        rest.domain.evidence.push(Evidence { finding: holding_finding(s, reason, observed), looked_at: now });
+        rest.domain.evidence.push(Evidence { finding: holding_finding(s, reason, observed), looked_at: since });
         if first { rest.note(reason.code(), reason.sentence()) } else { rest }
     };
-    match may_hold(s, former, now) {
-        Hold::Free => prove(s, None, now, draw, refused(Reason::HeldElsewhere, FIRST)),
+    let gone_since = before
+        .filter(|e| e.finding.reason == Reason::Quarantined && e.finding.observed == [FORMER_GONE])
+        .map(|e| e.looked_at);
+    match may_hold(s, former, gone_since, now) {
+        Hold::Free => prove(s, None, now, draw, refused(Reason::HeldElsewhere, FIRST, now)),
         Hold::EndsQuarantine => {
             let former = s.holding.as_ref().and_then(|h| h.domain_id.clone());
-            prove(s, former, now, draw, refused(Reason::HeldElsewhere, FIRST))
+            prove(s, former, now, draw, refused(Reason::HeldElsewhere, FIRST, now))
         }
-        Hold::Elsewhere => refused(Reason::HeldElsewhere, "another claim holds the name"),
-        Hold::InQuarantine => refused(Reason::Quarantined, "the name was let go by another tenant a short while ago"),
+        Hold::Elsewhere => refused(Reason::HeldElsewhere, "another claim holds the name", now),
+        Hold::InQuarantine(None) => refused(Reason::Quarantined, FORMER_THERE, now),
+        Hold::InQuarantine(Some(since)) => refused(Reason::Quarantined, FORMER_GONE, since),
     }
 }
 
