@@ -2,21 +2,18 @@
 
 use std::time::Duration;
 
-use super::{App, AppError, act, observe};
-use crate::acme::csr;
+use super::{App, AppError, act, keys, observe};
 use crate::mint;
 use crate::model::claim::Claim;
 use crate::model::conclude::{self, Conclusion};
 use crate::model::domain::Situation;
 use crate::model::id::{DomainId, EventId};
 use crate::model::moment::Moment;
-use crate::model::order::Order;
 use crate::model::outcome::{Outcome, Write};
-use crate::model::plan::{self, Change, Next};
+use crate::model::plan::{self, Next};
 use crate::store::record::{self, Recorded};
 use crate::store::{StoreError, situation};
 use crate::telemetry::Chain;
-use crate::vault::Context;
 
 /// Longer than the longest step: three calls at the CA, each as long as it may last, and the writing.
 pub const LEASE: Duration = Duration::from_secs(120);
@@ -92,7 +89,7 @@ async fn step(app: &App, s: &mut Situation) -> Result<Advanced, AppError> {
     let conclusion = match plan::plan(s, now) {
         Next::Rest(until) => Outcome::of(s, until).into(),
         Next::Change(change) => {
-            let sealed = sealed_key(app, s, change)?;
+            let sealed = keys::sealed_key(app, s, change)?;
             conclude::change(s, change, sealed, now, &mut || app.env.id_bytes()).into()
         }
         Next::Observe(what) => {
@@ -128,18 +125,6 @@ async fn step(app: &App, s: &mut Situation) -> Result<Advanced, AppError> {
             other => return other,
         }
     }
-}
-
-/// The key of the certificate that an order is for, sealed for that order.
-fn sealed_key(app: &App, s: &Situation, change: Change) -> Result<Option<Vec<u8>>, AppError> {
-    let (Change::PrepareKey, Some(order)) = (change, &s.order) else { return Ok(None) };
-    let key = csr::new_key(&app.env)?;
-    Ok(Some(app.vault.seal(&app.env, &key_context(order), &key)?.as_bytes().to_vec()))
-}
-
-/// What binds a certificate's sealed key to its row: the order it was drawn for.
-pub(super) fn key_context(order: &Order) -> Context {
-    Context::new("certificate-key", order.id.as_str())
 }
 
 /// Records an outcome and what must come after it in one transaction.

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use super::{App, AppError, act, ask};
+use super::{App, AppError, ask, ca, keys};
 use crate::acme::{AuthorizationStatus, Call, OrderStatus, chain};
 use crate::mint;
 use crate::model::checks;
@@ -173,13 +173,13 @@ async fn token(app: &App, s: &Situation, order: &Order) -> Result<Conclusion, Ap
 }
 
 async fn authorization(app: &App, s: &Situation, order: &Order) -> Result<Conclusion, AppError> {
-    let (authority, account) = act::at_ca(app, s)?;
+    let (authority, account) = ca::at_ca(app, s)?;
     let url = order.url.as_deref().unwrap_or_default();
-    let read = act::within(app, Call::Authorization, authority.authorizations(&account, url)).await;
+    let read = ca::within(app, Call::Authorization, authority.authorizations(&account, url)).await;
     let now = app.env.now();
     let list = match read {
         Ok(list) => list,
-        Err(e) => return Ok(conclude::trouble(s, order, None, &act::trouble(&e), now).into()),
+        Err(e) => return Ok(conclude::trouble(s, order, None, &ca::trouble(&e), now).into()),
     };
     let Some(a) = list.into_iter().find(|a| a.name == s.domain.hostname) else {
         let seen = AuthorizationSeen { status: CaStatus::Invalid, http01: None, problem: None };
@@ -202,30 +202,30 @@ async fn authorization(app: &App, s: &Situation, order: &Order) -> Result<Conclu
 }
 
 async fn order_at_ca(app: &App, s: &Situation, order: &Order) -> Result<Conclusion, AppError> {
-    let (authority, account) = act::at_ca(app, s)?;
+    let (authority, account) = ca::at_ca(app, s)?;
     let url = order.url.as_deref().unwrap_or_default();
-    let view = match act::within(app, Call::Order, authority.order(&account, url)).await {
+    let view = match ca::within(app, Call::Order, authority.order(&account, url)).await {
         Ok(view) => view,
-        Err(e) => return Ok(conclude::trouble(s, order, None, &act::trouble(&e), app.env.now()).into()),
+        Err(e) => return Ok(conclude::trouble(s, order, None, &ca::trouble(&e), app.env.now()).into()),
     };
     let mut problem = view.problem.map(|p| p.to_string());
     if view.status == OrderStatus::Invalid && problem.is_none() {
         // The order does not say why; its authorization does. Failing to read it changes nothing but the words.
-        if let Ok(list) = act::within(app, Call::Authorization, authority.authorizations(&account, url)).await {
+        if let Ok(list) = ca::within(app, Call::Authorization, authority.authorizations(&account, url)).await {
             problem = list.into_iter().find_map(|a| a.problem).map(|p| p.to_string());
         }
     }
-    Ok(conclude::order_status(s, order, act::status(view.status), problem.as_deref(), view.retry_after, app.env.now()))
+    Ok(conclude::order_status(s, order, ca::status(view.status), problem.as_deref(), view.retry_after, app.env.now()))
 }
 
 async fn issued_chain(app: &App, s: &Situation, order: &Order) -> Result<Conclusion, AppError> {
-    let (authority, account) = act::at_ca(app, s)?;
+    let (authority, account) = ca::at_ca(app, s)?;
     let url = order.url.as_deref().unwrap_or_default();
-    let pem = match act::within(app, Call::Certificate, authority.certificate(&account, url)).await {
+    let pem = match ca::within(app, Call::Certificate, authority.certificate(&account, url)).await {
         Ok(pem) => pem,
-        Err(e) => return Ok(conclude::trouble(s, order, None, &act::trouble(&e), app.env.now()).into()),
+        Err(e) => return Ok(conclude::trouble(s, order, None, &ca::trouble(&e), app.env.now()).into()),
     };
-    let key = act::order_key(app, order)?;
+    let key = keys::order_key(app, order)?;
     let now = app.env.now();
     let names = std::slice::from_ref(&s.domain.hostname);
     Ok(match chain::check(&pem, &key, names, now) {

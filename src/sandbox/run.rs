@@ -50,6 +50,8 @@ fn invitation(world: &World) -> String {
     let (url, port) = (world.url(), world.https_port());
     let token = world.operator.expose_str().unwrap_or_default();
     let (config, roots) = (shown(&world.config_file), shown(&world.roots_file));
+    // The line must work as it stands, wherever this binary was built.
+    let program = std::env::current_exe().map_or_else(|_| "nameplate".to_owned(), |path| shown(&path));
     let (provider, origin) = (world.outside.provider, world.outside.origin);
     format!(
         "\nNameplate's sandbox is running, all of it on this machine.\n\
@@ -57,7 +59,7 @@ fn invitation(world: &World) -> String {
          Pretend DNS provider  http://{provider}  (zone {TENANT_ZONE})\n  \
          Application           http://{origin}\n  Configuration         {config}\n\
          \n1. Claim a name for the tenant {TENANT}:\n\
-         \n   NAMEPLATE_TOKEN={token} nameplate domain --server {url} add {host} --tenant {TENANT}\n\
+         \n   NAMEPLATE_TOKEN={token} {program} domain --server {url} add {host} --tenant {TENANT}\n\
          \n   or, without the command line:\n\
          \n   curl -s {url}/api/v1/domains -H 'Authorization: Bearer {token}' \\\n        \
          -H 'Content-Type: application/json' -d '{{\"tenant\":\"{TENANT}\",\"hostname\":\"{host}\"}}'\n\
