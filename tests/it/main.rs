@@ -3,6 +3,7 @@
 mod acme_pebble;
 mod api;
 mod architecture;
+mod ca_trouble;
 mod claims;
 mod cli;
 mod crash;

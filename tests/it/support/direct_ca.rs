@@ -1,5 +1,6 @@
 //! The sandbox's CA without sockets: its state behind the [`Authority`] role, for tests that drive time by hand.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use async_trait::async_trait;
@@ -23,6 +24,7 @@ pub struct DirectCa {
     env: Env,
     fetch: Mutex<Option<Fetch>>,
     ordered_at: Mutex<Vec<Moment>>,
+    refusals: Mutex<VecDeque<AcmeError>>,
 }
 
 impl DirectCa {
@@ -33,12 +35,18 @@ impl DirectCa {
             env: env.clone(),
             fetch: Mutex::new(None),
             ordered_at: Mutex::default(),
+            refusals: Mutex::default(),
         })
     }
 
     /// How tokens are fetched.
     pub fn fetch_by(&self, fetch: Fetch) {
         *self.fetch.lock().unwrap() = Some(fetch);
+    }
+
+    /// The next newOrders end like this instead.
+    pub fn refuse(&self, errors: impl IntoIterator<Item = AcmeError>) {
+        self.refusals.lock().unwrap().extend(errors);
     }
 
     /// When each newOrder was counted.
@@ -103,6 +111,9 @@ impl Authority for DirectCa {
     }
 
     async fn new_order(&self, a: &AccountRef, names: &[Hostname], _: Option<&str>) -> Result<PlacedOrder, AcmeError> {
+        if let Some(error) = self.refusals.lock().unwrap().pop_front() {
+            return Err(error);
+        }
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
         let now = self.env.now();
         self.ordered_at.lock().unwrap().push(now);
