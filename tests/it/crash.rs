@@ -66,6 +66,7 @@ async fn the_walk_is_told_step_by_step() {
             "claimed",
             "evidence_changed",
             "proven",
+            "key_ready",
             "order_placed",
             "challenge_published",
             "challenge_announced",
@@ -80,7 +81,7 @@ async fn the_walk_is_told_step_by_step() {
 }
 
 #[tokio::test]
-async fn a_worker_dropped_at_any_boundary_leaves_nothing_behind() {
+async fn b40_b59_a_worker_dropped_at_any_boundary_leaves_nothing_behind() {
     let boundaries = walk(7, 0).await;
     assert!(boundaries.len() > 30, "the walk crosses {} boundaries", boundaries.len());
     for cut in 1..=boundaries.len() {

@@ -125,7 +125,7 @@ fn spellings(bytes: &[u8]) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_that_a_full_run_prints_is_key_material() {
+async fn b88_nothing_that_a_full_run_prints_is_key_material() {
     let dir = tempfile::tempdir().unwrap();
     let run = Command::new(env!("CARGO_BIN_EXE_nameplate"))
         .args(["sandbox", "--check", "--data"])

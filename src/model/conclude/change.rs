@@ -66,7 +66,9 @@ pub fn change(s: &Situation, change: Change, sealed_key: Option<Vec<u8>>, now: M
                 )
         }
         (Change::PrepareKey, Some(order)) => match sealed_key {
-            Some(sealed) => again.write(Write::OrderKey { id: order.id.clone(), sealed }),
+            Some(sealed) => again
+                .write(Write::OrderKey { id: order.id.clone(), sealed })
+                .note("key_ready", "the key of the certificate is drawn and sealed"),
             None => again,
         },
         (Change::Requeue, Some(order)) => {

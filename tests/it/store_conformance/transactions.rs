@@ -119,7 +119,7 @@ async fn nulls_numbers_and_bytes_come_back_as_they_went_in() {
 
 /// B61: a transaction that reads and then writes takes its turn from the start.
 #[tokio::test]
-async fn fifty_transactions_that_read_and_then_write_all_succeed() {
+async fn b61_fifty_transactions_that_read_and_then_write_all_succeed() {
     for_each_store(async |test| {
         test.store.execute(seed::tenant(&tenant_id(0), "acme")).await.unwrap();
         let other = test.reopened().await;
