@@ -10,9 +10,6 @@ use nameplate::env::Env;
 async fn main() -> ExitCode {
     // The one cryptographic provider; a second call finds it installed.
     rustls::crypto::aws_lc_rs::default_provider().install_default().ok();
-    let surroundings = Surroundings {
-        arguments: std::env::args_os().collect(),
-        variables: std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?))).collect(),
-    };
+    let surroundings = Surroundings::new(std::env::args_os(), std::env::vars_os());
     ExitCode::from(run(&surroundings, &Env::real(), &mut stdout(), &mut stderr()).await)
 }

@@ -27,8 +27,17 @@ impl From<StoreError> for ClaimError {
     }
 }
 
+/// A claim that stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claimed {
+    /// Its id.
+    pub id: DomainId,
+    /// Whether this call made it; of many at once, one did.
+    pub new: bool,
+}
+
 /// Claims a name. A tenant that claims it already gets that claim with its value; an expired one gets a new attempt.
-pub async fn claim(app: &App, tenant: &TenantId, hostname: &Hostname, actor: &str) -> Result<DomainId, ClaimError> {
+pub async fn claim(app: &App, tenant: &TenantId, hostname: &Hostname, actor: &str) -> Result<Claimed, ClaimError> {
     loop {
         let now = app.env.now();
         let mut tx = app.store.begin().await?;
@@ -39,7 +48,7 @@ pub async fn claim(app: &App, tenant: &TenantId, hostname: &Hostname, actor: &st
                 app.wake.wake(&mut tx, &id, now).await?;
                 tx.commit().await?;
             }
-            return Ok(id);
+            return Ok(Claimed { id, new: false });
         }
         let new = NewClaim {
             id: mint!(app.env, DomainId),
@@ -64,7 +73,7 @@ pub async fn claim(app: &App, tenant: &TenantId, hostname: &Hostname, actor: &st
         tx.after_commit(move || relay.notify_one());
         tx.commit().await?;
         tracing::info!(domain.id = %new.id, hostname.name = %hostname, tenant.id = %tenant, "claimed");
-        return Ok(new.id);
+        return Ok(Claimed { id: new.id, new: true });
     }
 }
 

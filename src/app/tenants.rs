@@ -17,6 +17,9 @@ pub enum AddTenantError {
     /// The name is empty or too long.
     #[error("the name is {0} characters long; it must have 1 to 200")]
     Name(usize),
+    /// The name holds a character that nobody sees, or that changes how its neighbours are shown.
+    #[error("the name contains U+{:04X}, which is not shown or changes how others are shown; leave it out", u32::from(*.0))]
+    Unseen(char),
     /// Somebody has, or had, this slug: slugs are never reused.
     #[error("the slug {0:?} is or was in use by another tenant; choose another")]
     Taken(String),
@@ -48,6 +51,9 @@ pub async fn add(
     if !(1..=200).contains(&length) {
         return Err(AddTenantError::Name(length));
     }
+    if let Some(unseen) = name.chars().find(|c| is_unseen(*c)) {
+        return Err(AddTenantError::Unseen(unseen));
+    }
     let tenant = Tenant {
         id: mint!(env, TenantId),
         slug,
@@ -64,6 +70,15 @@ pub async fn add(
         Err(StoreError::Conflict { .. }) => Err(AddTenantError::Taken(tenant.slug.to_string())),
         Err(e) => Err(AddTenantError::Store(e)),
     }
+}
+
+/// Control characters, and those that take no room or turn the direction of writing.
+fn is_unseen(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{00ad}' | '\u{034f}' | '\u{061c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}'
+            | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
 async fn write(store: &Store, env: &Env, t: &Tenant, host: Option<&Hostname>, actor: &str) -> StoreResult<()> {
@@ -86,9 +101,9 @@ async fn write(store: &Store, env: &Env, t: &Tenant, host: Option<&Hostname>, ac
     tx.commit().await
 }
 
-/// Tenants in order of their age, after the id `after` (empty: from the first).
-pub async fn list(store: &Store, after: &str, limit: i64) -> StoreResult<Vec<Tenant>> {
-    store::tenants::list(&mut store.read().await?, after, limit).await
+/// Tenants in order of their age, after the id `after`, or from the first.
+pub async fn list(store: &Store, after: Option<&TenantId>, limit: i64) -> StoreResult<Vec<Tenant>> {
+    store::tenants::list(&mut store.read().await?, after.map_or("", TenantId::as_str), limit).await
 }
 
 /// The tenant with this id or slug.

@@ -182,8 +182,8 @@ pub(super) struct SandboxArgs {
     #[arg(long, value_name = "CA", default_value = "test")]
     pub ca: CaName,
     /// With --check: measure so many domains more
-    #[arg(long, value_name = "N", requires = "check")]
-    pub repeat: Option<usize>,
+    #[arg(long, value_name = "N", requires = "check", value_parser = clap::value_parser!(u32).range(1..))]
+    pub repeat: Option<u32>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]

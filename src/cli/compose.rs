@@ -20,7 +20,9 @@ const DEFAULT_FILE: &str = "nameplate.toml";
 
 /// Reads the configuration: the named file, or `nameplate.toml` where there is one, then the environment.
 pub fn load(surroundings: &Surroundings, file: Option<&Path>) -> anyhow::Result<Config> {
-    let mut sources = Sources::none().variables(surroundings.variables.iter().cloned());
+    let mut sources = Sources::none()
+        .variables(surroundings.variables.iter().cloned())
+        .unreadable(surroundings.unreadable.iter().cloned());
     let path = file.unwrap_or(Path::new(DEFAULT_FILE));
     match std::fs::read_to_string(path) {
         Ok(text) => sources = sources.file(path.display().to_string(), text),
@@ -47,18 +49,26 @@ pub(super) async fn run_role(surroundings: &Surroundings, file: Option<&Path>, e
     Ok(())
 }
 
-/// A token that is cancelled at the first SIGINT or SIGTERM: from then on the process drains.
+/// What shells report of a process that SIGINT ended.
+const INTERRUPTED: i32 = 130;
+
+/// A token that is cancelled at the first SIGINT or SIGTERM: from then on the process drains. The second ends it at once.
 pub(super) fn stop_at_signal() -> io::Result<CancellationToken> {
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     let stop = CancellationToken::new();
     let told = stop.clone();
     tokio::spawn(async move {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        }
-        tracing::info!("told to stop: finishing what has begun");
+        let mut signalled = async || {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+            }
+        };
+        signalled().await;
+        tracing::info!("told to stop: finishing what has begun; a second signal ends it at once");
         told.cancel();
+        signalled().await;
+        std::process::exit(INTERRUPTED);
     });
     Ok(stop)
 }

@@ -2,9 +2,12 @@
 
 use std::path::Path;
 
+use serde_json::json;
+
 use super::args::{ConfigCommand, RoleName};
 use super::{Out, Surroundings, load};
-use crate::config::{Role, reference};
+use crate::config::{ConfigError, Problem, Role, reference};
+use crate::vault::MasterKey;
 
 pub(super) fn run(
     surroundings: &Surroundings,
@@ -19,20 +22,40 @@ pub(super) fn run(
             }
         }
         ConfigCommand::Check { role } => {
-            let config = load(surroundings, file)?;
-            if let Some(role) = role {
-                config.check_for(match role {
-                    RoleName::Serve => Role::Serve,
-                    RoleName::Work => Role::Work,
-                    RoleName::Edge => Role::Edge,
-                })?;
-            }
+            let problems = problems(surroundings, file, role)?;
             if out.json {
-                out.document(&serde_json::json!({ "problems": [] }))?;
-            } else {
+                let told = |p: &Problem| json!({ "key": p.key, "origin": p.origin, "message": p.message });
+                out.document(&json!({ "problems": problems.iter().map(told).collect::<Vec<_>>() }))?;
+            } else if problems.is_empty() {
                 out.line("The configuration has no problems.")?;
+            }
+            if !problems.is_empty() {
+                return Err(ConfigError(problems).into());
             }
         }
     }
     Ok(())
+}
+
+/// All that is wrong, whatever part of the start would stumble over it. Fails where there is nothing to look at.
+fn problems(surroundings: &Surroundings, file: Option<&Path>, role: Option<RoleName>) -> anyhow::Result<Vec<Problem>> {
+    let config = match load(surroundings, file) {
+        Ok(config) => config,
+        Err(e) => return e.downcast::<ConfigError>().map(|ConfigError(problems)| problems),
+    };
+    let role = role.map(|role| match role {
+        RoleName::Serve => Role::Serve,
+        RoleName::Work => Role::Work,
+        RoleName::Edge => Role::Edge,
+    });
+    let mut problems = role.and_then(|role| config.check_for(role).err()).map(|e| e.0).unwrap_or_default();
+    let vault = &config.vault;
+    let current = vault.master_key.iter().map(|key| ("vault.master_key", vault.master_key_version, key));
+    let older = vault.older_keys.iter().map(|(version, key)| ("vault.older_keys", *version, key));
+    for (name, version, key) in current.chain(older) {
+        if let Err(e) = MasterKey::from_text(version, key.expose_str().unwrap_or_default()) {
+            problems.push(Problem { key: name.into(), origin: String::new(), message: format!("version {version}: {e}") });
+        }
+    }
+    Ok(problems)
 }

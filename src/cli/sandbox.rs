@@ -22,7 +22,9 @@ pub(super) async fn run(surroundings: &Surroundings, env: &Env, args: SandboxArg
     let level = (LEVEL.0.to_owned(), LEVEL.1.to_owned());
     let variables = std::iter::once(level).filter(|_| surroundings.variable(LEVEL.0).is_none());
     let variables = variables.chain(surroundings.variables.iter().cloned());
-    telemetry::init(&Config::read(Sources::none().variables(variables))?.log)?;
+    telemetry::init(
+        &Config::read(Sources::none().variables(variables).unreadable(surroundings.unreadable.iter().cloned()))?.log,
+    )?;
     let ca = match args.ca {
         CaName::Test => Choice::Test,
         CaName::Pebble => Choice::Pebble(PathBuf::from("pebble")),
@@ -31,7 +33,8 @@ pub(super) async fn run(surroundings: &Surroundings, env: &Env, args: SandboxArg
     let mut lines = io::LineWriter::new(out.writer());
     if args.check || args.repeat.is_some() {
         let world = WorldSettings { data: args.data, ca, ports: Ports::free().await? };
-        let settings = CheckSettings { repeat: args.repeat, json, ..CheckSettings::default() };
+        let repeat = args.repeat.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
+        let settings = CheckSettings { repeat, json, ..CheckSettings::default() };
         check(world, &settings, env, &mut lines).await?;
     } else {
         let stop = stop_at_signal()?;

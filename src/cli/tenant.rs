@@ -33,8 +33,7 @@ pub(super) async fn run(
         TenantCommand::List => {
             let mut all: Vec<Tenant> = Vec::new();
             loop {
-                let after = all.last().map_or(String::new(), |last| last.id.to_string());
-                let page = tenants::list(&store, &after, PAGE).await?;
+                let page = tenants::list(&store, all.last().map(|last| &last.id), PAGE).await?;
                 if page.is_empty() {
                     break;
                 }

@@ -39,6 +39,8 @@ impl IssuerConfig {
 
     fn read(r: &mut Reader<'_>, name: &str) -> Option<Self> {
         let key = |key: &str| format!("issuers.{name}.{key}");
+        // A value that is none has been told of already.
+        let given = r.is_given(&key("directory"));
         let directory = r.optional(&key("directory"), "URL of the CA's ACME directory.");
         let roots_file = r.optional(
             &key("roots_file"),
@@ -54,8 +56,8 @@ impl IssuerConfig {
             r.problem(&key("orders_burst"), "", "orders_burst and orders_per must be above zero".into());
         }
         let Some(directory) = directory else {
-            if name != "NAME" {
-                r.problem(&key("directory"), "", "is missing or wrong; every issuer needs its directory".into());
+            if name != "NAME" && !given {
+                r.problem(&key("directory"), "", "is missing; every issuer needs its directory".into());
             }
             return None;
         };

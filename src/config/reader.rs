@@ -51,6 +51,9 @@ impl<'a> Reader<'a> {
             let key = name[PREFIX.len()..].to_ascii_lowercase().replace("__", ".");
             reader.values.insert(key, Raw { text, origin: name });
         }
+        for name in std::mem::take(&mut reader.sources.unreadable) {
+            reader.problem(&name, "", "the environment variable is not UTF-8 text".into());
+        }
         reader
     }
 
@@ -134,6 +137,11 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Whether a key that was not asked for yet has a value, of whatever worth.
+    pub fn is_given(&self, name: &str) -> bool {
+        self.values.contains_key(name)
+    }
+
     /// The names that stand in the place of `NAME` in keys like `issuers.NAME.directory`.
     pub fn names_under(&self, section: &str) -> BTreeSet<String> {
         let prefix = format!("{section}.");
@@ -147,6 +155,11 @@ impl<'a> Reader<'a> {
     /// Ends the reading: whatever nobody asked for is a problem. The keys that exist, and the problems.
     pub fn finish(mut self) -> (Vec<Key>, Vec<Problem>) {
         for (name, raw) in std::mem::take(&mut self.values) {
+            if name.is_empty() {
+                let told = "names no key; keys are SECTION.KEY in the file, NAMEPLATE__SECTION__KEY in the environment";
+                self.problem(&raw.origin, "", told.into());
+                continue;
+            }
             let hint = match nearest(&name, &self.keys) {
                 Some(key) => format!("there is no such key; did you mean {key}?"),
                 None => "there is no such key".to_owned(),

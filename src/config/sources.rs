@@ -10,6 +10,7 @@ type ReadFile<'a> = Box<dyn Fn(&Path) -> io::Result<String> + 'a>;
 pub struct Sources<'a> {
     pub(super) file: Option<(String, String)>,
     pub(super) variables: Vec<(String, String)>,
+    pub(super) unreadable: Vec<String>,
     pub(super) read_file: ReadFile<'a>,
 }
 
@@ -19,7 +20,12 @@ pub(super) const PREFIX: &str = "NAMEPLATE__";
 impl<'a> Sources<'a> {
     /// No file, no variables.
     pub fn none() -> Self {
-        Sources { file: None, variables: Vec::new(), read_file: Box::new(|path| std::fs::read_to_string(path)) }
+        Sources {
+            file: None,
+            variables: Vec::new(),
+            unreadable: Vec::new(),
+            read_file: Box::new(|path| std::fs::read_to_string(path)),
+        }
     }
 
     /// A TOML text and the name it goes by in messages.
@@ -34,6 +40,14 @@ impl<'a> Sources<'a> {
     pub fn variables(mut self, variables: impl IntoIterator<Item = (String, String)>) -> Self {
         self.variables.extend(variables.into_iter().filter(|(name, _)| name.starts_with(PREFIX)));
         self.variables.sort();
+        self
+    }
+
+    /// Names of environment variables that are not UTF-8 text; those with the prefix are refused.
+    #[must_use]
+    pub fn unreadable(mut self, names: impl IntoIterator<Item = String>) -> Self {
+        self.unreadable.extend(names.into_iter().filter(|name| name.starts_with(PREFIX)));
+        self.unreadable.sort();
         self
     }
 

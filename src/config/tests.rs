@@ -90,11 +90,24 @@ fn secrets_come_from_files_and_are_never_shown() {
 fn issuers_are_tables_by_name() {
     let text = "[issuers.le]\ndirectory = \"https://acme.example/dir\"\ncontacts = [\"ops@example.com\"]\n[issuers.other]\npreference = 5\n";
     let told = problems(Sources::none().file("n.toml", text));
-    assert_eq!(told, ["issuers.other.directory: is missing or wrong; every issuer needs its directory"]);
+    assert_eq!(told, ["issuers.other.directory: is missing; every issuer needs its directory"]);
+    let told = problems(Sources::none().file("n.toml", "[issuers.le]\ndirectory = \"acme\"\n"));
+    assert_eq!(told.len(), 1, "a wrong directory is told of once: {told:?}");
     let fixed = variables(&[("NAMEPLATE__ISSUERS__OTHER__DIRECTORY", "https://ca.example/d")]);
     let config = Config::read(Sources::none().file("n.toml", text).variables(fixed)).unwrap();
     let names: Vec<_> = config.issuers.iter().map(|i| (i.name.as_str(), i.preference, i.orders_burst)).collect();
     assert_eq!(names, [("le", 100, 300), ("other", 5, 300)]);
+}
+
+#[test]
+fn variables_that_name_nothing_or_are_no_text_are_refused_by_name() {
+    let sources = Sources::none()
+        .variables(variables(&[("NAMEPLATE__", "x")]))
+        .unreadable(["NAMEPLATE__LOG__LEVEL".to_owned(), "LC_ALL".to_owned()]);
+    let told = problems(sources);
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(told[0].starts_with("NAMEPLATE__: names no key"), "{}", told[0]);
+    assert_eq!(told[1], "NAMEPLATE__LOG__LEVEL: the environment variable is not UTF-8 text");
 }
 
 #[test]

@@ -84,7 +84,8 @@ impl ControlPlane {
         let public_url = self.config.server.public_url.as_ref().map(|url| url.as_str()).unwrap_or_default();
         let state = WebState { app: self.app.clone(), settings: Arc::new(WebSettings::new(&self.config, public_url)) };
         let web = async {
-            let served = web::serve(listeners.web, web::router(state), stop.clone().cancelled_owned()).await;
+            let served =
+                web::serve(listeners.web, web::router(state), self.app.env.clone(), stop.clone().cancelled_owned()).await;
             // Without its API a control plane is no use to anybody: whoever started it should know.
             stop.cancel();
             served

@@ -31,6 +31,9 @@ pub enum StartError {
     /// No database of this schema.
     #[error("the database's schema is not current; run `nameplate migrate` with this binary first")]
     NotMigrated,
+    /// A database of a later schema.
+    #[error("this binary is older than the database's schema; install the newer release")]
+    NewerSchema,
     /// The master key is none.
     #[error("vault.master_key cannot be used")]
     MasterKey(#[from] MasterKeyError),

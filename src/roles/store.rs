@@ -3,7 +3,7 @@
 use super::StartError;
 use crate::config::Config;
 use crate::jobs::queue::Queue;
-use crate::store::{OpenSettings, Store};
+use crate::store::{OpenSettings, Schema, Store};
 
 /// Opens the database without a look at its schema.
 pub(super) async fn connect(config: &Config) -> Result<Store, StartError> {
@@ -23,5 +23,9 @@ pub async fn open_store(config: &Config) -> Result<Store, StartError> {
 /// Opens a database whose schema is current, and changes nothing about it.
 pub(super) async fn open_current(config: &Config) -> Result<Store, StartError> {
     let store = connect(config).await?;
-    if store.is_current().await? { Ok(store) } else { Err(StartError::NotMigrated) }
+    match store.schema().await? {
+        Schema::Current => Ok(store),
+        Schema::Older => Err(StartError::NotMigrated),
+        Schema::Newer => Err(StartError::NewerSchema),
+    }
 }

@@ -33,7 +33,7 @@ pub mod views;
 mod wake;
 
 pub use error::{StoreError, StoreResult};
-pub use open::{OpenSettings, Store};
+pub use open::{OpenSettings, Schema, Store};
 pub use row::Row;
 pub use sql::{Stmt, Tx, Value, sql};
 pub use wake::Wake;

@@ -47,6 +47,17 @@ enum Backend {
     Postgres(PgPool),
 }
 
+/// How a database's schema stands to the one this binary knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Schema {
+    /// The same.
+    Current,
+    /// It lacks migrations that the binary brings, or has none.
+    Older,
+    /// It has migrations that the binary does not know.
+    Newer,
+}
+
 impl Store {
     /// Opens the database; makes the file of a SQLite one.
     pub async fn open(settings: &OpenSettings) -> StoreResult<Store> {
@@ -89,8 +100,8 @@ impl Store {
         })
     }
 
-    /// Whether the schema is exactly this binary's. Changes nothing.
-    pub async fn is_current(&self) -> StoreResult<bool> {
+    /// How the schema stands to this binary. Changes nothing.
+    pub async fn schema(&self) -> StoreResult<Schema> {
         const SQLITE: &str = "SELECT COUNT(*) FROM sqlite_master WHERE name = '_sqlx_migrations'";
         const POSTGRES: &str = "SELECT COUNT(to_regclass('_sqlx_migrations'))";
         const APPLIED: &str = "SELECT version FROM _sqlx_migrations WHERE success ORDER BY version";
@@ -106,7 +117,13 @@ impl Store {
                 (versions(&sqlx::migrate!("migrations/postgres")), applied)
             }
         };
-        Ok(known == applied)
+        Ok(if known == applied {
+            Schema::Current
+        } else if applied.iter().any(|version| !known.contains(version)) {
+            Schema::Newer
+        } else {
+            Schema::Older
+        })
     }
 
     /// Begins a transaction that may write.

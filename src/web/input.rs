@@ -1,10 +1,15 @@
 //! Bodies, queries and paths, whose rejections are problems.
 
-use axum::extract::rejection::{JsonRejection, QueryRejection};
+use std::fmt;
+use std::marker::PhantomData;
+
+use axum::extract::rejection::{FormRejection, JsonRejection, QueryRejection};
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
-use serde::de::DeserializeOwned;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeOwned, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
 use super::problem::Problem;
 
@@ -14,8 +19,8 @@ pub(super) struct Json<T>(pub T);
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
     type Rejection = Problem;
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        let body = axum::Json::<T>::from_request(request, state).await;
-        body.map(|axum::Json(value)| Json(value)).map_err(|rejection| {
+        let body = axum::Json::<Object<T>>::from_request(request, state).await;
+        body.map(|axum::Json(Object(value))| Json(value)).map_err(|rejection| {
             let status = rejection.status();
             let (code, title) = match (&rejection, status) {
                 (_, StatusCode::PAYLOAD_TOO_LARGE) => ("body_too_large", "The body is too large"),
@@ -24,6 +29,47 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
                 _ => ("bad_json", "The body is not JSON"),
             };
             let status = if code == "wrong_fields" { StatusCode::UNPROCESSABLE_ENTITY } else { status };
+            Problem::new(status, code, title, rejection.body_text())
+        })
+    }
+}
+
+/// What is read from a JSON object and from nothing else: by themselves structs are also read from lists, by position.
+struct Object<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Fields<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Fields<T> {
+            type Value = T;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a JSON object such as {\"field\": \"value\"}")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(map))
+            }
+        }
+        deserializer.deserialize_map(Fields(PhantomData)).map(Object)
+    }
+}
+
+/// The fields of a form.
+pub(super) struct Form<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Form<T> {
+    type Rejection = Problem;
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let form = axum::Form::<T>::from_request(request, state).await;
+        form.map(|axum::Form(value)| Form(value)).map_err(|rejection| {
+            let status = rejection.status();
+            let (code, title) = match (&rejection, status) {
+                (_, StatusCode::PAYLOAD_TOO_LARGE) => ("body_too_large", "The body is too large"),
+                (FormRejection::InvalidFormContentType(_), _) => ("not_a_form", "The body must be a form"),
+                (FormRejection::FailedToDeserializeFormBody(_), _) => {
+                    ("wrong_fields", "The form has not the expected fields")
+                }
+                _ => ("bad_form", "The form is not readable"),
+            };
             Problem::new(status, code, title, rejection.body_text())
         })
     }

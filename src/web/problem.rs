@@ -17,6 +17,7 @@ use crate::app::AppError;
 use crate::app::check::CheckError;
 use crate::app::claim::ClaimError;
 use crate::app::remove::RemoveError;
+use crate::model::claim::Claim;
 use crate::model::hostname::HostnameError;
 use crate::store::StoreError;
 use crate::telemetry::Chain;
@@ -171,7 +172,13 @@ impl From<RemoveError> for Problem {
     fn from(e: RemoveError) -> Self {
         match e {
             RemoveError::NotFound(_) => Problem::no_domain(),
-            RemoveError::Refused(step) => Problem::refused("already_removed", step.to_string()),
+            RemoveError::Refused(step) => {
+                let said = match step.from {
+                    Claim::Releasing => "This domain was removed already and is on its way out.",
+                    _ => "This domain was removed already.",
+                };
+                Problem::refused("already_removed", said.into())
+            }
             RemoveError::App(e) => e.into(),
         }
     }

@@ -44,6 +44,7 @@ macro_rules! guarded {
 }
 
 routes! {
+    open get "/" => pages::start;
     open get "/healthz" => health::healthz;
     open get "/assets/style.css" => pages::style;
     token post "/api/v1/tenants" => api::tenants::create_tenant;

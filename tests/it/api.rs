@@ -86,7 +86,9 @@ async fn removal_is_answered_with_what_became_of_it_and_refused_twice() {
     let path = format!("/api/v1/domains/{id}");
     let gone = web.api(&token, "DELETE", &path, None).await;
     assert_eq!((gone.status.as_u16(), &gone.json()["claim"]), (200, &json!("withdrawn")));
-    assert_eq!(web.api(&token, "DELETE", &path, None).await.problem(), (409, "already_removed".to_owned()));
+    let again = web.api(&token, "DELETE", &path, None).await;
+    assert_eq!(again.problem(), (409, "already_removed".to_owned()));
+    assert_eq!(again.json()["detail"], "This domain was removed already.");
     assert_eq!(web.api(&token, "POST", &format!("{path}/check"), None).await.problem(), (409, "claim_closed".to_owned()));
 }
 
@@ -128,6 +130,13 @@ async fn tenants_are_the_operators_to_add_and_a_slug_is_never_given_twice() {
     }
     let reserved = web.api(&operator, "POST", "/api/v1/tenants", Some(json!({ "slug": "www" }))).await;
     assert_eq!(reserved.problem(), (422, "slug_invalid".to_owned()));
+
+    for name in ["a\0b", "Acme\u{202e}gro", "Ac\u{200b}me"] {
+        let unseen = web.api(&operator, "POST", "/api/v1/tenants", Some(json!({ "slug": "x1", "name": name }))).await;
+        assert_eq!(unseen.problem(), (422, "name_unseen_character".to_owned()));
+    }
+    let junk = web.api(&operator, "GET", "/api/v1/tenants?cursor=junk", None).await;
+    assert_eq!(junk.problem(), (422, "cursor_invalid".to_owned()));
 
     let (own, token) = web.tenant("zeta").await;
     let refused = web.api(&token, "POST", "/api/v1/tenants", Some(json!({ "slug": "more" }))).await;
@@ -182,12 +191,15 @@ async fn every_refusal_is_a_problem_document() {
         (post("application/json", "{"), (400, "bad_json")),
         (post("application/json", "{\"hostname\":7}"), (422, "wrong_fields")),
         (post("application/json", "{\"hostname\":\"a.example.com\",\"more\":1}"), (422, "wrong_fields")),
+        (post("application/json", "[null,\"a.example.com\"]"), (422, "wrong_fields")),
         (post("text/plain", "{}"), (415, "not_json")),
         (post("application/json", &large), (413, "body_too_large")),
     ] {
         let (status, code) = web.send(request).await.problem();
         assert_eq!((status, code.as_str()), expected);
     }
+    let list = web.send(post("application/json", "[]")).await.json()["detail"].to_string();
+    assert!(list.contains("expected a JSON object") && !list.contains("ClaimBody"), "{list}");
     assert_eq!(web.api(&token, "GET", "/api/v2/domains", None).await.problem(), (404, "not_found".to_owned()));
     let method = web.api(&token, "PUT", "/api/v1/domains", None).await;
     assert_eq!(method.problem(), (405, "method_not_allowed".to_owned()));
@@ -228,6 +240,8 @@ async fn without_a_valid_token_every_guarded_route_answers_401() {
         }
     }
     assert_eq!(web.api("", "GET", "/healthz", None).await.status, 200);
+    let start = web.api("", "GET", "/", None).await;
+    assert!(start.status == 200 && start.body.contains("Nameplate is running"), "{}", start.body);
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
+use nameplate::env::Env;
 use nameplate::model::id::EdgeId;
 use nameplate::model::moment::Moment;
 use nameplate::store::{OpenSettings, Store, edges};
@@ -124,7 +125,15 @@ async fn an_edge_is_drained_and_then_shut_out_for_ever() {
 #[test]
 fn exit_codes_tell_misuse_from_failure() {
     let shell = Shell::new();
-    for misuse in ["", "tenant", "token create", "token create --operator --tenant acme", "frobnicate", "domain show"] {
+    for misuse in [
+        "",
+        "tenant",
+        "token create",
+        "token create --operator --tenant acme",
+        "frobnicate",
+        "domain show",
+        "sandbox --check --repeat 0",
+    ] {
         assert_eq!(shell.fails(misuse).0, 2, "{misuse:?}");
     }
     assert!(shell.out("--help").contains("Usage: nameplate"));
@@ -154,6 +163,49 @@ fn a_wrong_configuration_stops_the_start_with_the_keys_name() {
     assert!(shell.fails("config check --config gone.toml").1.contains("gone.toml cannot be read"));
 }
 
+#[test]
+fn what_config_check_finds_it_tells_programs_too() {
+    let mut shell = Shell::new();
+    assert_eq!(shell.out("config check --json").split_whitespace().collect::<String>(), r#"{"problems":[]}"#);
+    shell.variables.push(("NAMEPLATE__VAULT__MASTER_KEY", "short".into()));
+    let (code, said) = shell.fails("config check");
+    assert!(code == 1 && said.contains("vault.master_key: version 1: the master key text is"), "{said}");
+    let output = shell.run("config check --json");
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((output.status.code(), &told["problems"][0]["key"]), (Some(1), &"vault.master_key".into()));
+    shell.variables.push(("NAMEPLATE__DNS__TIMEOUT", "soon".into()));
+    let told: Value = serde_json::from_slice(&shell.run("config check --json").stdout).unwrap();
+    assert_eq!(told["problems"][0]["origin"], "NAMEPLATE__DNS__TIMEOUT");
+}
+
+#[test]
+fn a_variable_that_is_no_text_is_refused_by_its_name() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nameplate"));
+    let value = std::ffi::OsStr::from_bytes(b"\xff");
+    let output = command.args(["config", "check"]).env_clear().env("NAMEPLATE__LOG__LEVEL", value).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said.contains("NAMEPLATE__LOG__LEVEL: the environment variable is not UTF-8 text"), "{said}");
+}
+
+#[tokio::test]
+async fn work_tells_an_older_schema_from_a_newer_one() {
+    let mut shell = Shell::new();
+    shell.variables.push(("NAMEPLATE__VAULT__MASTER_KEY", "07".repeat(32)));
+    shell.variables.push(("NAMEPLATE__ISSUERS__CA__DIRECTORY", "https://ca.example/directory".into()));
+    assert!(shell.fails("work").1.contains("run `nameplate migrate`"));
+    shell.out("migrate");
+    let url = format!("sqlite:{}", shell.path().join("nameplate.db").display());
+    let store = Store::open(&OpenSettings { url, connections: 1 }).await.unwrap();
+    let later = "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) \
+                 VALUES (99999999999999, 'later', TRUE, x'00', 0)";
+    store.execute(nameplate::store::sql(later)).await.unwrap();
+    store.close().await;
+    let (_, said) = shell.fails("work");
+    assert!(said.contains("this binary is older than the database's schema"), "{said}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn domains_are_claimed_shown_and_removed_over_the_api() {
     let web = Web::new(31).await;
@@ -161,7 +213,7 @@ async fn domains_are_claimed_shown_and_removed_over_the_api() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-    let server = tokio::spawn(nameplate::web::serve(listener, web.router.clone(), async {
+    let server = tokio::spawn(nameplate::web::serve(listener, web.router.clone(), Env::real(), async {
         let _ = stopped.await;
     }));
     let mut shell = Shell::new();

@@ -29,3 +29,4 @@ mod sandbox_ca;
 mod services;
 mod store_conformance;
 mod support;
+mod web_serve;

@@ -84,6 +84,16 @@ async fn forms_work_from_their_own_page_only() {
             assert_eq!(answer.status, 403, "{form} {origin:?} {csrf}: {}", answer.body);
         }
     }
+    for (kind, body, status) in [
+        ("application/json", "{}", 415),
+        ("application/x-www-form-urlencoded", "more=1", 422),
+        ("application/x-www-form-urlencoded", &format!("csrf={}", "0".repeat(100_000)), 413),
+    ] {
+        let sent = web.browser(&token, "POST", &format!("{path}/check")).header("content-type", kind);
+        let answer = web.send(sent.body(Body::from(body.to_owned())).unwrap()).await;
+        assert_eq!((answer.status.as_u16(), answer.header("content-type")), (status, "text/html; charset=utf-8"));
+        assert!(answer.body.contains("<h1 id=\"problem\">"), "{}", answer.body);
+    }
     web.rig.hand.advance(std::time::Duration::from_secs(6));
     let checked = post("check", ours, &csrf).await;
     assert_eq!((checked.status.as_u16(), checked.header("location")), (303, format!("{PUBLIC_URL}{path}?asked=1").as_str()));

@@ -5,7 +5,8 @@ use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use serde::{Deserialize, Serialize};
 
-use super::{Page, page_length};
+use super::{Page, cursor, page_length};
+use crate::app::claim::Claimed;
 use crate::app::show::{self, DomainView};
 use crate::app::tokens::{Caller, Principal};
 use crate::app::{check, claim, remove, tenants};
@@ -73,10 +74,8 @@ pub(in crate::web) async fn claim_domain(
 ) -> Result<impl IntoResponse, Problem> {
     let tenant = tenant_of(&state, &caller, wanted.tenant.as_deref(), "/tenant").await?;
     let hostname = Hostname::parse(&wanted.hostname, &state.settings.rules).map_err(Problem::hostname)?;
-    let filter = DomainFilter { tenant: Some(tenant.clone()), hostname: Some(hostname.clone()), after: None };
-    let before = show::list(&state.app.store, &filter, i64::MAX).await?;
-    let id = claim::claim(&state.app, &tenant, &hostname, &caller.actor()).await?;
-    let status = if before.iter().any(|known| known.id == id) { StatusCode::OK } else { StatusCode::CREATED };
+    let Claimed { id, new } = claim::claim(&state.app, &tenant, &hostname, &caller.actor()).await?;
+    let status = if new { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, [(header::LOCATION, state.api_domain(&id))], body(&state, &id).await?))
 }
 
@@ -106,13 +105,7 @@ pub(in crate::web) async fn list_domains(
         .map(|h| Hostname::parse(h, &state.settings.rules))
         .transpose()
         .map_err(Problem::hostname)?;
-    let after = match query.cursor.as_deref() {
-        None => None,
-        Some(cursor) => Some(cursor.parse::<DomainId>().map_err(|e| {
-            let detail = format!("{e}; take the cursor from the `next` of the page before");
-            Problem::field(FieldError { field: "cursor".into(), code: "cursor_invalid", detail, suggestion: None })
-        })?),
-    };
+    let after = cursor(query.cursor.as_deref())?;
     let items = show::list(&state.app.store, &DomainFilter { tenant, hostname, after }, limit).await?;
     let full = i64::try_from(items.len()).is_ok_and(|n| n == limit);
     let next = items.last().filter(|_| full).map(|last| {

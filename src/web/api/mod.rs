@@ -9,6 +9,9 @@ pub(super) mod domains;
 pub(super) mod events;
 pub(super) mod tenants;
 
+use std::fmt::Display;
+use std::str::FromStr;
+
 use serde::Serialize;
 
 use super::problem::{FieldError, Problem};
@@ -23,6 +26,17 @@ pub(super) struct Page<T> {
 
 /// How many items a page holds at most.
 const MOST: u32 = 200;
+
+/// The id after which a page begins.
+fn cursor<T: FromStr<Err: Display>>(asked: Option<&str>) -> Result<Option<T>, Problem> {
+    let read = |text: &str| {
+        text.parse().map_err(|e| {
+            let detail = format!("{e}; take the cursor from the `next` of the page before");
+            Problem::field(FieldError { field: "cursor".into(), code: "cursor_invalid", detail, suggestion: None })
+        })
+    };
+    asked.map(read).transpose()
+}
 
 /// The wanted length of a page.
 fn page_length(asked: Option<u32>) -> Result<i64, Problem> {

@@ -5,9 +5,10 @@ use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use serde::{Deserialize, Serialize};
 
-use super::{Page, page_length};
+use super::{Page, cursor, page_length};
 use crate::app::tenants::{self, AddTenantError, NewTenant};
 use crate::app::tokens::Principal;
+use crate::model::id::TenantId;
 use crate::model::tenant::Tenant;
 use crate::web::auth::ApiCaller;
 use crate::web::input::{Asked, Id, Json};
@@ -48,6 +49,7 @@ pub(in crate::web) async fn create_tenant(
         let (field, code) = match &e {
             AddTenantError::Store(_) => ("", ""),
             AddTenantError::Name(_) => ("/name", "name_length"),
+            AddTenantError::Unseen(_) => ("/name", "name_unseen_character"),
             AddTenantError::Slug(_) => ("/slug", "slug_invalid"),
             AddTenantError::Taken(_) => ("/slug", "slug_taken"),
         };
@@ -55,7 +57,7 @@ pub(in crate::web) async fn create_tenant(
         match e {
             AddTenantError::Store(e) => e.into(),
             AddTenantError::Taken(_) => Problem::new(StatusCode::CONFLICT, code, "The slug is taken", detail),
-            AddTenantError::Slug(_) | AddTenantError::Name(_) => {
+            AddTenantError::Slug(_) | AddTenantError::Name(_) | AddTenantError::Unseen(_) => {
                 Problem::field(FieldError { field: field.into(), code, detail, suggestion: None })
             }
         }
@@ -78,8 +80,9 @@ pub(in crate::web) async fn list_tenants(
     Asked(query): Asked<TenantsQuery>,
 ) -> Result<impl IntoResponse, Problem> {
     let limit = page_length(query.limit)?;
+    let after: Option<TenantId> = cursor(query.cursor.as_deref())?;
     let found = match &caller.principal {
-        Principal::Operator => tenants::list(&state.app.store, query.cursor.as_deref().unwrap_or_default(), limit).await?,
+        Principal::Operator => tenants::list(&state.app.store, after.as_ref(), limit).await?,
         Principal::Tenant(own) => tenants::find(&state.app.store, own.as_str()).await?.into_iter().collect(),
     };
     let full = caller.principal == Principal::Operator && i64::try_from(found.len()).is_ok_and(|n| n == limit);

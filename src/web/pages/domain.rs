@@ -1,6 +1,6 @@
 //! The page of one domain, and its two forms.
 
-use axum::extract::{Form, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
@@ -11,7 +11,7 @@ use crate::app::{check, remove, show};
 use crate::model::id::DomainId;
 use crate::web::api::domains::own_domain;
 use crate::web::auth::PageCaller;
-use crate::web::input::{Asked, Id};
+use crate::web::input::{Asked, Form, Id};
 use crate::web::problem::{Problem, html};
 use crate::web::state::WebState;
 

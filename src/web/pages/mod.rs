@@ -15,8 +15,12 @@ mod tests;
 mod when;
 
 use askama::Template;
+use axum::extract::State;
 use axum::http::header;
-use axum::response::IntoResponse;
+use axum::response::{Html, IntoResponse};
+
+use super::problem::{Problem, html};
+use super::state::WebState;
 
 /// A problem, said to people.
 #[derive(Template)]
@@ -26,6 +30,18 @@ pub(super) struct ProblemPage<'a> {
     pub(super) title: &'a str,
     pub(super) detail: &'a str,
     pub(super) home: &'a str,
+}
+
+/// Where to go from the origin itself.
+#[derive(Template)]
+#[template(path = "start.html")]
+struct StartPage<'a> {
+    home: &'a str,
+}
+
+/// `GET /`
+pub(super) async fn start(State(state): State<WebState>) -> Result<Html<String>, Problem> {
+    html(&StartPage { home: &state.settings.public_url })
 }
 
 /// `GET /assets/style.css`

@@ -142,10 +142,12 @@ impl DomainPage<'_> {
         words
     }
 
-    /// An event's particulars, one `name: value` each.
-    fn particulars(&self, event: &EventView) -> Vec<(String, String)> {
+    /// An event's particulars that are plain to read: what a look found, and single values with their names.
+    fn particulars(&self, event: &EventView) -> Vec<String> {
         let Value::Object(fields) = &event.detail else { return vec![] };
-        fields.iter().map(|(name, value)| (name.replace('_', " "), plain(value))).collect()
+        let findings = fields.get("findings").and_then(Value::as_array).into_iter().flatten().filter_map(finding);
+        let plain = fields.iter().filter_map(|(name, value)| Some(format!("{}: {}", name.replace('_', " "), plain(value)?)));
+        findings.chain(plain).collect()
     }
 
     fn serving_edges(&self) -> usize {
@@ -169,10 +171,25 @@ fn who(actor: Actor) -> &'static str {
     }
 }
 
-fn plain(value: &Value) -> String {
+/// One finding of a look: `ownership: txt_ok — seen a, b`.
+fn finding(found: &Value) -> Option<String> {
+    let (check, code) = (found.get("check")?.as_str()?, found.get("code")?.as_str()?);
+    let observed = found.get("observed").and_then(Value::as_array).into_iter().flatten();
+    let seen: Vec<&str> = observed.filter_map(Value::as_str).collect();
+    let seen = if seen.is_empty() { String::new() } else { format!(" — seen {}", seen.join(", ")) };
+    Some(format!("{check}: {code}{seen}"))
+}
+
+/// A single value, or a list of texts; what is built of more is for programs and left to the API.
+fn plain(value: &Value) -> Option<String> {
     match value {
-        Value::String(text) => text.clone(),
-        Value::Array(items) => items.iter().map(plain).collect::<Vec<_>>().join(", "),
-        other => other.to_string(),
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Bool(flag) => Some(if *flag { "yes" } else { "no" }.to_owned()),
+        Value::Array(items) => {
+            let texts: Option<Vec<&str>> = items.iter().map(Value::as_str).collect();
+            texts.filter(|texts| !texts.is_empty()).map(|texts| texts.join(", "))
+        }
+        Value::Null | Value::Object(_) => None,
     }
 }

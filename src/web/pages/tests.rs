@@ -69,3 +69,16 @@ fn a_name_in_another_script_is_shown_in_both_spellings() {
     );
     assert!(html.contains("2 of 2 serve it"));
 }
+
+#[test]
+fn the_timeline_says_what_a_look_found_in_words() {
+    let (_, mut view) = samples::all().into_iter().find(|(name, _)| *name == "live").unwrap();
+    view.events[0].detail = serde_json::json!({
+        "findings": [{ "check": "ownership", "code": "txt_ok", "observed": ["a", "b"] }, { "odd": 1 }],
+        "order": { "state": "placed" },
+        "serial": "04d2",
+    });
+    let html = render(&view);
+    assert!(html.contains(" · ownership: txt_ok — seen a, b · serial: 04d2</p>"), "{html}");
+    assert!(!html.contains("placed") && !html.contains("odd"), "{html}");
+}

@@ -231,7 +231,7 @@ impl Rig {
 
     /// A claim of the tenant on the name.
     pub async fn claim(&self, tenant: &TenantId, name: &str) -> DomainId {
-        app::claim::claim(&self.app, tenant, &Hostname::trusted(name), "tenant").await.unwrap()
+        app::claim::claim(&self.app, tenant, &Hostname::trusted(name), "tenant").await.unwrap().id
     }
 
     /// One number out of the store.
