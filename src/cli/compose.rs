@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::Surroundings;
 use crate::config::{Config, Role, Sources};
 use crate::env::Env;
-use crate::roles::{ControlPlane, ServeListeners, run_edge};
+use crate::roles::{ControlPlane, EDGE_DRAIN, ServeListeners, run_edge};
 use crate::telemetry;
 
 pub use crate::roles::open_store;
@@ -44,7 +44,7 @@ pub(super) async fn run_role(surroundings: &Surroundings, file: Option<&Path>, e
             control.serve(listeners, stop).await?;
         }
         Role::Work => ControlPlane::open(&config, role, env).await?.work(stop).await,
-        Role::Edge => run_edge(&config, env, None, stop).await?,
+        Role::Edge => run_edge(&config, env, None, EDGE_DRAIN, stop).await?,
     }
     Ok(())
 }

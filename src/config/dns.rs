@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use super::reader::Reader;
-use super::setting::Setting;
+use super::setting::{DnsName, Setting};
 
 /// The section.
 #[derive(Clone, Debug)]
@@ -13,6 +13,8 @@ pub struct DnsConfig {
     pub resolvers: Vec<SocketAddr>,
     /// Where zones' own servers are; none means at their own addresses, port 53.
     pub servers: Vec<ServerPlace>,
+    /// Names that always resolve, by which an outage of the resolvers is told; none means those of `routing`.
+    pub control_names: Vec<DnsName>,
     /// How long one query may take.
     pub timeout: Duration,
 }
@@ -49,6 +51,12 @@ impl DnsConfig {
                 "dns.servers",
                 vec![],
                 "Where zones' own servers are asked, as `ADDRESS=PLACE`; then no others are. For trials on one machine only.",
+            ),
+            control_names: r.value(
+                "dns.control_names",
+                vec![],
+                "Names that always resolve: when no resolver answers for them either, the outage is ours and no tenant is told to act. \
+                 None: `routing.canonical_suffix` and `routing.shared_target`.",
             ),
             timeout: r.value("dns.timeout", Duration::from_secs(3), "How long one query may take."),
         }

@@ -1,7 +1,8 @@
 //! Which headers cross the edge. Pure.
 //!
 //! Nothing from outside may speak for the edge: whatever an origin could read as `X-Tenant-*`, `X-Forwarded-*` or `Forwarded`
-//! is taken off, also spelled with underscores, which some origins cannot tell from dashes. Headers of one hop end here.
+//! is taken off, and other names that origins take a visitor's address or the path from; also spelled with underscores, which
+//! some origins cannot tell from dashes. Headers of one hop end here.
 
 use std::net::IpAddr;
 
@@ -23,9 +24,19 @@ const ONE_HOP: [&str; 10] = [
     "expect",
 ];
 
+/// What origins believe about the visitor or the path because proxies usually say it.
+const BELIEVED: [&str; 5] = ["forwarded", "x-real-ip", "true-client-ip", "x-original-url", "x-rewrite-url"];
+
+/// What frames a message: spelled with underscores it is no such header to us, but may be to an origin.
+const FRAMING: [&str; 2] = ["content-length", "transfer-encoding"];
+
 fn speaks_for_the_edge(name: &HeaderName) -> bool {
-    let name = name.as_str().replace('_', "-");
-    name == "forwarded" || name.starts_with("x-tenant-") || name.starts_with("x-forwarded-")
+    let spelled = name.as_str();
+    let name = spelled.replace('_', "-");
+    if spelled != name && (FRAMING.contains(&name.as_str()) || ONE_HOP.contains(&name.as_str())) {
+        return true;
+    }
+    BELIEVED.contains(&name.as_str()) || name.starts_with("x-tenant-") || name.starts_with("x-forwarded-")
 }
 
 /// Takes off the headers of one hop, also those that Connection names.
@@ -122,6 +133,14 @@ mod tests {
             "FORWARDED",
             "x-forwarded-proto",
             "X-Forwarded-Client-Cert",
+            "X-Real-IP",
+            "x_real_ip",
+            "True-Client-IP",
+            "X-Original-URL",
+            "X-Rewrite_URL",
+            "transfer_encoding",
+            "content_length",
+            "proxy_connection",
         ] {
             let headers = crossed(&[(name, forged), (name, forged)]);
             assert!(headers.values().all(|v| v != forged), "{name}");

@@ -27,8 +27,6 @@ const HEAD: Duration = Duration::from_secs(30);
 const HEAD_BYTES: usize = 64 * 1024;
 /// Headers of a message.
 pub(super) const HEADERS: usize = 128;
-/// How long running requests may take once told to stop.
-const DRAIN: Duration = Duration::from_secs(20);
 
 /// Serves the plain port until told to stop, then drains.
 pub(super) async fn plain(listener: TcpListener, shared: Arc<Shared>, stop: CancellationToken) {
@@ -85,7 +83,7 @@ async fn finish(listener: TcpListener, drain: GracefulShutdown, shared: &Shared)
     drop(listener);
     tokio::select! {
         () = drain.shutdown() => {}
-        () = shared.env.sleep(DRAIN) => tracing::warn!("some requests did not finish in time; they are cut off"),
+        () = shared.env.sleep(shared.drain) => tracing::warn!("some requests did not finish in time; they are cut off"),
     }
 }
 

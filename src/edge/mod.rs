@@ -26,6 +26,7 @@ mod proxy;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustls::ServerConfig;
 use tokio::net::TcpListener;
@@ -52,6 +53,8 @@ pub struct EdgeSettings {
     pub https_port: u16,
     /// What lets it in, the first time.
     pub join_token: Option<Secret>,
+    /// How long running requests may take once it is told to stop.
+    pub drain: Duration,
 }
 
 /// The listeners of an edge, bound by the caller.
@@ -93,6 +96,7 @@ struct Shared {
     replica: Arc<Replica>,
     upstream: Upstream,
     https_port: u16,
+    drain: Duration,
     ask: ask::Ask,
 }
 
@@ -119,7 +123,8 @@ impl Edge {
         let own = reachable(listeners.tls.local_addr().map_err(EdgeError::Listener)?);
         let prober = Arc::new(probe::Prober::new(own, Arc::clone(&replica), book, env.clone())?);
         let ask = ask::Ask::new(follower.client(), env.clone());
-        let shared = Arc::new(Shared { env, replica, upstream, https_port: settings.https_port, ask });
+        let shared =
+            Arc::new(Shared { env, replica, upstream, https_port: settings.https_port, drain: settings.drain, ask });
         // A task of its own: writing the copy may block, and connections must not wait for it. It ends at once when told to
         // stop: a listener that drains would look broken to its own probe.
         let stopped = stop.clone();

@@ -1,5 +1,6 @@
 //! The plain port. A CA is answered before anything is decided about the host: the name it asks for may have no certificate,
-//! no route, not even a book yet. Everything else is sent to https.
+//! no route, not even a book yet. Everything else is sent to https where there is a certificate to be met with: a redirect is
+//! kept by browsers, and one that ends in a TLS alert would outlive its cause.
 
 use http::{Method, Request, Response, StatusCode};
 
@@ -23,7 +24,7 @@ pub(super) async fn respond<B>(shared: &Shared, request: Request<B>) -> Response
     if !shared.replica.has_book() {
         return answer::page(StatusCode::SERVICE_UNAVAILABLE, "This server is not ready yet.");
     }
-    if shared.replica.host(&host).is_none() {
+    if shared.replica.host(&host).is_none() || shared.replica.certificate_for(&host).is_none() {
         return answer::unknown_host();
     }
     let path = request.uri().path_and_query().map_or("/", http::uri::PathAndQuery::as_str);

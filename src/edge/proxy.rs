@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -67,6 +67,8 @@ impl Upstream {
 struct Upload {
     body: Incoming,
     moved: Arc<AtomicU64>,
+    /// Whether it ended in an error of the visitor's.
+    broke: Arc<AtomicBool>,
 }
 
 impl HttpBody for Upload {
@@ -76,6 +78,9 @@ impl HttpBody for Upload {
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
         self.moved.fetch_add(1, Ordering::Relaxed);
+        if matches!(frame, Some(Err(_))) {
+            self.broke.store(true, Ordering::Relaxed);
+        }
         Poll::Ready(frame)
     }
 
@@ -126,7 +131,8 @@ pub(super) async fn respond(
     *request.version_mut() = Version::HTTP_11;
     for_the_origin(request.headers_mut(), &host, &entry, visitor);
     let moved = Arc::new(AtomicU64::new(0));
-    let request = request.map(|body| Upload { body, moved: Arc::clone(&moved) });
+    let upload_broke = Arc::new(AtomicBool::new(false));
+    let request = request.map(|body| Upload { body, moved: Arc::clone(&moved), broke: Arc::clone(&upload_broke) });
     let answered = tokio::select! {
         answered = shared.upstream.client.request(request) => answered,
         () = stands_still(&shared.env, &moved) => {
@@ -143,6 +149,10 @@ pub(super) async fn respond(
             drop_hop_headers(response.headers_mut());
             *response.version_mut() = Version::HTTP_11;
             response
+        }
+        Err(error) if upload_broke.load(Ordering::Relaxed) => {
+            tracing::debug!(error = &error as &dyn std::error::Error, "a visitor's body broke off");
+            answer::page(StatusCode::BAD_REQUEST, "The body of the request is malformed or incomplete.")
         }
         Err(error) => {
             tracing::warn!(error = &error as &dyn std::error::Error, "the origin did not answer");

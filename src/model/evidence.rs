@@ -64,9 +64,9 @@ pub struct Record {
     pub name: String,
     /// What goes into a panel's host field: relative to the registered domain, `@` for the apex.
     pub host: String,
-    /// `TXT`, `CNAME`, `A`, `AAAA`.
+    /// `TXT`, `CNAME`, `ALIAS`, `A`, `AAAA`, `CAA`.
     pub kind: String,
-    /// The value.
+    /// The value, as a zone file has it but for the quotes around a TXT.
     pub value: String,
     /// Whether it must stay after success, and why.
     pub keep: bool,

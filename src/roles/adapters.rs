@@ -11,7 +11,7 @@ use rustls::RootCertStore;
 use super::StartError;
 use crate::acme::{Authority, HttpSettings, InstantAcme, Roots};
 use crate::app::Settings;
-use crate::config::{Config, DnsConfig, IssuerConfig};
+use crate::config::{Config, DnsConfig, DnsName, IssuerConfig};
 use crate::dns::{self, AddressMap, Limits, Observers};
 use crate::env::Env;
 use crate::mint;
@@ -27,7 +27,7 @@ use crate::store::{Store, StoreResult};
 const RESOLV_CONF: &str = "/etc/resolv.conf";
 
 pub(super) fn settings(config: &Config) -> Settings {
-    let text = |name: &crate::config::DnsName| name.as_str().to_owned();
+    let text = |name: &DnsName| name.as_str().to_owned();
     let mut contacts: Vec<String> = config.issuers.iter().flat_map(|issuer| issuer.contacts.clone()).collect();
     contacts.sort();
     contacts.dedup();
@@ -35,6 +35,7 @@ pub(super) fn settings(config: &Config) -> Settings {
         platform: Platform {
             suffixes: config.name_rules().reserved_zones,
             addresses: config.routing.apex_addresses.clone(),
+            control_names: control_names(config),
             ..Platform::default()
         },
         canonical_suffix: config.routing.canonical_suffix.as_ref().map(text).unwrap_or_default(),
@@ -44,6 +45,15 @@ pub(super) fn settings(config: &Config) -> Settings {
         min_edges: usize::try_from(config.feed.min_edges).unwrap_or(usize::MAX),
         contacts,
     }
+}
+
+/// The names by which an outage of our resolvers is told. Our own zones are asked unless others are configured: they must
+/// answer for anything to work, be it only that they hold no address.
+fn control_names(config: &Config) -> Vec<String> {
+    let own = || config.routing.canonical_suffix.iter().chain(&config.routing.shared_target);
+    let names = &config.dns.control_names;
+    let text = |name: &DnsName| name.as_str().to_owned();
+    if names.is_empty() { own().map(text).collect() } else { names.iter().map(text).collect() }
 }
 
 pub(super) fn observers(config: &DnsConfig, env: &Env) -> Result<Observers, StartError> {
@@ -140,6 +150,7 @@ pub(super) async fn seed_issuers(config: &Config, store: &Store, env: &Env) -> S
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Sources;
 
     #[test]
     fn the_systems_resolvers_are_those_of_its_nameserver_lines() {
@@ -148,5 +159,16 @@ mod tests {
         let expected: Vec<SocketAddr> = ["192.0.2.1:53", "[2001:db8::1]:53"].map(|a| a.parse().unwrap()).to_vec();
         assert_eq!(nameservers(text), expected);
         assert!(nameservers("").is_empty());
+    }
+
+    #[test]
+    fn our_own_zones_are_the_control_names_unless_others_are_configured() {
+        let control_names = |dns: &str| {
+            let routing = "[routing]\ncanonical_suffix = \"app.example\"\nshared_target = \"edge.example\"\n";
+            let config = Config::read(Sources::none().file("test", format!("{routing}{dns}"))).unwrap();
+            settings(&config).platform.control_names
+        };
+        assert_eq!(control_names(""), ["app.example", "edge.example"]);
+        assert_eq!(control_names("[dns]\ncontrol_names = [\"always.example\"]\n"), ["always.example"]);
     }
 }

@@ -1,5 +1,7 @@
 //! An edge from the configuration, without a database.
 
+use std::time::Duration;
+
 use tokio_util::sync::CancellationToken;
 
 use super::{StartError, bind};
@@ -7,11 +9,15 @@ use crate::config::{Config, Role};
 use crate::edge::{Edge, EdgeListeners, EdgeSettings};
 use crate::env::Env;
 
-/// Runs an edge until told to stop, then drains. Without listeners it binds those of the configuration.
+/// How long an edge lets running requests finish, where nobody is waiting for it to end.
+pub const EDGE_DRAIN: Duration = Duration::from_secs(20);
+
+/// Runs an edge until told to stop, then drains for so long at most. Without listeners it binds those of the configuration.
 pub async fn run_edge(
     config: &Config,
     env: &Env,
     listeners: Option<EdgeListeners>,
+    drain: Duration,
     stop: CancellationToken,
 ) -> Result<(), StartError> {
     config.check_for(Role::Edge)?;
@@ -21,6 +27,7 @@ pub async fn run_edge(
         upstream: config.edge.upstream.as_ref().map(|url| url.as_str().to_owned()).unwrap_or_default(),
         https_port: config.edge.external_port,
         join_token: config.edge.join_token.clone(),
+        drain,
     };
     let edge = Edge::open(settings, env.clone())?;
     let listeners = match listeners {

@@ -19,7 +19,7 @@ mod seal;
 mod store;
 
 pub use control::{ControlPlane, ServeListeners};
-pub use edge::run_edge;
+pub use edge::{EDGE_DRAIN, run_edge};
 pub use error::StartError;
 pub use feed::open_feed;
 pub use store::open_store;

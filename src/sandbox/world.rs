@@ -31,6 +31,9 @@ const VISITORS_ROOTS: &str = "ca-root.pem";
 /// How long the edge's join token is good: it is used at once.
 const JOIN: Duration = Duration::from_secs(600);
 
+/// How long visitors' running requests hold up the end: whoever pressed Ctrl-C is waiting.
+const EDGE_DRAIN: Duration = Duration::from_secs(2);
+
 /// How a sandbox is set up.
 pub struct WorldSettings {
     /// Where its files stay; without it, nowhere.
@@ -70,6 +73,9 @@ pub enum WorldError {
     Http(#[from] reqwest::Error),
 }
 
+/// A role, and what stops it.
+type RunningRole = (CancellationToken, JoinHandle<Result<(), StartError>>);
+
 /// A running sandbox.
 pub struct World {
     /// What is not Nameplate.
@@ -83,8 +89,8 @@ pub struct World {
     web: SocketAddr,
     tls: SocketAddr,
     env: Env,
-    stop: CancellationToken,
-    roles: Vec<JoinHandle<Result<(), StartError>>>,
+    /// In the order in which they stop.
+    roles: Vec<RunningRole>,
     // Last, so that everything has ended when its files go.
     home: Home,
 }
@@ -123,17 +129,18 @@ impl World {
         let operator = tokens::mint(control.store(), env, &Principal::Operator, "sandbox", None).await?.text;
         let join = control.feed().mint_join_token(&format!("https://{feed}"), "sandbox", JOIN).await?;
         config.edge.join_token = Some(join);
-        let stop = CancellationToken::new();
+        let (stop_control, stop_edge) = (CancellationToken::new(), CancellationToken::new());
         let serving = tokio::spawn({
-            let (stop, listeners) = (stop.clone(), ServeListeners { web: ports.web, feed: ports.feed });
+            let (stop, listeners) = (stop_control.clone(), ServeListeners { web: ports.web, feed: ports.feed });
             async move { control.serve(listeners, stop).await }
         });
         let edge = tokio::spawn({
-            let (env, stop, listeners) = (env.clone(), stop.clone(), EdgeListeners { plain: ports.plain, tls: ports.tls });
-            async move { run_edge(&config, &env, Some(listeners), stop).await }
+            let (env, stop, listeners) =
+                (env.clone(), stop_edge.clone(), EdgeListeners { plain: ports.plain, tls: ports.tls });
+            async move { run_edge(&config, &env, Some(listeners), EDGE_DRAIN, stop).await }
         });
-        let roles = vec![serving, edge];
-        Ok(World { outside, operator, config_file, roots_file, web, tls, env: env.clone(), stop, roles, home })
+        let roles = vec![(stop_control, serving), (stop_edge, edge)];
+        Ok(World { outside, operator, config_file, roots_file, web, tls, env: env.clone(), roles, home })
     }
 
     /// Time and chance.
@@ -163,17 +170,17 @@ impl World {
 
     /// Resolves when a role ended by itself, with what it said.
     pub async fn broken(&mut self) -> Result<(), StartError> {
-        let (ended, at, _) = futures::future::select_all(&mut self.roles).await;
-        self.roles.swap_remove(at);
+        let (ended, at, _) = futures::future::select_all(self.roles.iter_mut().map(|(_, role)| role)).await;
+        self.roles.remove(at);
         ended.unwrap_or_else(|panic| Err(StartError::Web(io::Error::other(panic))))
     }
 
-    /// Tells everything to stop and waits until it has.
+    /// Stops the control plane, then the edge: the other way round it would see its own name served no more, and write that down.
     pub async fn drain(self) -> Result<(), StartError> {
-        self.stop.cancel();
         let mut said = Ok(());
-        for ended in futures::future::join_all(self.roles).await {
-            said = said.and(ended.unwrap_or_else(|panic| Err(StartError::Web(io::Error::other(panic)))));
+        for (stop, role) in self.roles {
+            stop.cancel();
+            said = said.and(role.await.unwrap_or_else(|panic| Err(StartError::Web(io::Error::other(panic)))));
         }
         // A sandbox that starts again on the same files finds its tenant's records as they were.
         if let Err(error) = self.home.write(ZONE_FILE, &(self.outside.zones.records(TENANT_ZONE).join("\n") + "\n")) {

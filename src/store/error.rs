@@ -49,10 +49,6 @@ impl StoreError {
 
 impl From<sqlx::Error> for StoreError {
     fn from(e: sqlx::Error) -> Self {
-        // On SQLite writers queue for one connection: to wait there in vain is to wait for another writer.
-        if matches!(e, sqlx::Error::PoolTimedOut) {
-            return StoreError::Busy;
-        }
         if let sqlx::Error::Database(d) = &e {
             if d.is_unique_violation() {
                 // PostgreSQL names the index, SQLite the columns.
@@ -65,6 +61,23 @@ impl From<sqlx::Error> for StoreError {
                 return StoreError::Busy;
             }
         }
-        StoreError::unavailable(e)
+        // The driver's own errors repeat their cause in their text; only the cause is kept.
+        match e {
+            sqlx::Error::PoolTimedOut => StoreError::unavailable(
+                "there was no connection to be had in time; check that the database is up and that database.connections suffices",
+            ),
+            sqlx::Error::Database(d) => StoreError::unavailable(d.into_error()),
+            sqlx::Error::Io(io) => StoreError::unavailable(io),
+            e => StoreError::unavailable(e.to_string()),
+        }
+    }
+}
+
+impl From<sqlx::migrate::MigrateError> for StoreError {
+    fn from(e: sqlx::migrate::MigrateError) -> Self {
+        match e {
+            sqlx::migrate::MigrateError::Execute(e) => e.into(),
+            e => StoreError::unavailable(e.to_string()),
+        }
     }
 }

@@ -7,12 +7,15 @@ use std::time::Duration;
 
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{PgConnection, PgPool};
+use sqlx::{Connection as _, PgConnection, PgPool};
 
 use super::{Row, Stmt, StoreError, StoreResult, Tx};
 
 /// How long a writer waits for its turn before it says [`StoreError::Busy`].
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How long a free connection to PostgreSQL is waited for.
+const CONNECTION: Duration = Duration::from_secs(5);
 
 /// How long a PostgreSQL transaction may sit between two statements before its locks are taken away.
 const ABANDONED: Duration = Duration::from_secs(60);
@@ -70,13 +73,16 @@ impl Store {
                 .options([("lock_timeout", millis(PATIENCE)), ("idle_in_transaction_session_timeout", millis(ABANDONED))]);
             let pool = PgPoolOptions::new()
                 .max_connections(settings.connections)
-                .acquire_timeout(PATIENCE)
+                .acquire_timeout(CONNECTION)
                 // Instead of the driver's ping, at the same price.
                 .test_before_acquire(false)
                 .before_acquire(|connection, _| Box::pin(outside_transactions(connection)))
-                .connect_with(options)
-                .await?;
-            Backend::Postgres(pool)
+                .connect_with(options.clone());
+            // The pool tries until its time is up and then does not say what was wrong.
+            Backend::Postgres(tokio::select! {
+                wrong = unreachable(&options) => return Err(wrong.into()),
+                pool = pool => pool?,
+            })
         } else {
             return Err(StoreError::unavailable(format!(
                 "database.url begins with {:?}; expected sqlite: or postgres:",
@@ -96,7 +102,7 @@ impl Store {
             sqlx::migrate::MigrateError::VersionMissing(v) => StoreError::unavailable(format!(
                 "the database has migration {v}, which this binary does not know: it is older than the schema; install the newer release"
             )),
-            e => StoreError::unavailable(e),
+            e => e.into(),
         })
     }
 
@@ -131,7 +137,12 @@ impl Store {
         self.trip();
         Ok(match &self.backend {
             Backend::Sqlite { writer, .. } => {
-                Tx::sqlite(writer.begin_with("BEGIN IMMEDIATE").await?, Arc::clone(&self.trips))
+                let begun = writer.begin_with("BEGIN IMMEDIATE").await.map_err(|e| match e {
+                    // Writers queue for one connection: to wait there in vain is to wait for another writer.
+                    sqlx::Error::PoolTimedOut => StoreError::Busy,
+                    e => e.into(),
+                })?;
+                Tx::sqlite(begun, Arc::clone(&self.trips))
             }
             Backend::Postgres(pool) => Tx::postgres(pool.begin().await?, Arc::clone(&self.trips)),
         })
@@ -230,6 +241,18 @@ async fn outside_transactions(connection: &mut PgConnection) -> Result<bool, sql
     sqlx::Row::try_get(&row, 0)
 }
 
+/// Resolves when PostgreSQL cannot be reached at all, with the reason. What a server answers is left to the pool, which knows
+/// what passes by itself.
+async fn unreachable(options: &PgConnectOptions) -> sqlx::Error {
+    match PgConnection::connect_with(options).await {
+        // It ends by being closed; that it could be made is all that is asked.
+        Ok(connection) => drop(connection.close().await),
+        Err(sqlx::Error::Database(_)) => {}
+        Err(wrong) => return wrong,
+    }
+    std::future::pending().await
+}
+
 fn versions(migrator: &sqlx::migrate::Migrator) -> Vec<i64> {
     migrator.iter().map(|migration| migration.version).collect()
 }
@@ -262,4 +285,32 @@ async fn open_sqlite(settings: &OpenSettings) -> StoreResult<Backend> {
             .await?
     };
     Ok(Backend::Sqlite { writer, reader })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_unreachable_database_is_told_at_once_and_why() {
+        // Nobody can listen on port 0.
+        let settings = OpenSettings { url: "postgres://nobody@127.0.0.1:0/none".to_owned(), connections: 1 };
+        let Err(told) = Store::open(&settings).await else { panic!("opened") };
+        assert!(matches!(told, StoreError::Unavailable(_)), "{told:?}");
+        let why = told.source().unwrap().to_string().to_lowercase();
+        assert!(why.contains("refused") || why.contains("address"), "{why}");
+    }
+
+    #[tokio::test]
+    async fn a_fault_of_the_database_is_told_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("no.db");
+        std::fs::write(&file, "This is no database, and long enough to be seen to be none. ".repeat(40)).unwrap();
+        let settings = OpenSettings { url: format!("sqlite:{}", file.display()), connections: 1 };
+        let Err(told) = Store::open(&settings).await else { panic!("opened") };
+        let why = told.source().unwrap();
+        assert!(why.to_string().contains("not a database") && why.source().is_none(), "{why:?}");
+    }
 }

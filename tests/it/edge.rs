@@ -30,7 +30,7 @@ fn status(answer: &str) -> &str {
 async fn a_visitor_reaches_the_origin_and_the_origin_is_told_whose_it_is() {
     let (world, _origin, edge) = served().await;
     let forged = "X-Tenant-Id: ten_forged\r\nx_tenant_slug: forged\r\nX-Forwarded-For: 6.6.6.6\r\nForwarded: for=6.6.6.6\r\n\
-                  X-Forwarded-Host: evil.test\r\nCookie: a=b\r\nConnection: x-hop\r\nX-Hop: 1\r\n";
+                  X-Forwarded-Host: evil.test\r\nX-Real-IP: 6.6.6.6\r\ntransfer_encoding: forged\r\nCookie: a=b\r\nConnection: x-hop\r\nX-Hop: 1\r\n";
     let answer = get(edge.tls, HOST, &world.ca.root, "/path?q=1", forged).await;
     assert_eq!(status(&answer), "200", "{answer}");
     for told in [
@@ -53,6 +53,9 @@ async fn a_visitor_reaches_the_origin_and_the_origin_is_told_whose_it_is() {
     let post = "POST /form HTTP/1.1\r\nHost: support.acme.test\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n\
                 3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n";
     assert!(exchange(stream, post).await.contains("origin: body=abcde\n"));
+    let stream = connect(edge.tls, HOST, &world.ca.root).await.unwrap();
+    let broken = exchange(stream, &post.replace("\r\n2\r\nde", "\r\nnonsense\r\nde")).await;
+    assert_eq!(status(&broken), "400", "{broken}");
     let answer = get(edge.tls, HOST, &world.ca.root, "/421", "").await;
     assert_eq!(status(&answer), "502", "{answer}");
     edge.stop().await;
@@ -122,7 +125,9 @@ async fn a_ca_is_answered_before_any_redirect() {
 
 #[tokio::test]
 async fn the_plain_port_redirects_known_hosts_only() {
-    let (_world, _origin, edge) = served().await;
+    let (world, _origin, edge) = served().await;
+    world.route("bare.acme.test", HostAction::Serve, None, 1).await;
+    world.rolled_out("host", "bare.acme.test").await;
     let ask = async |target: &str, lines: &str| {
         plain(edge.plain, &format!("GET {target} HTTP/1.1\r\n{lines}Connection: close\r\n\r\n")).await
     };
@@ -131,6 +136,7 @@ async fn the_plain_port_redirects_known_hosts_only() {
     assert!(answer.contains("location: https://support.acme.test:8443/a/b?c=d\r\n"), "{answer}");
     let unknown = ask("/", "Host: evil.example\r\n").await;
     assert!(status(&unknown) == "404" && !unknown.contains("evil"), "{unknown}");
+    assert_eq!(status(&ask("/", "Host: bare.acme.test\r\n").await), "404", "there is no certificate to meet it with");
     for bad in
         ["", "Host: support.acme.test\r\nHost: support.acme.test\r\n", "Host: a b\r\n", "Host: user@support.acme.test\r\n"]
     {

@@ -15,7 +15,7 @@ use nameplate::edge::EdgeListeners;
 use nameplate::env::Env;
 use nameplate::env::manual::Hand;
 use nameplate::model::moment::Moment;
-use nameplate::roles::{ControlPlane, run_edge};
+use nameplate::roles::{ControlPlane, EDGE_DRAIN, run_edge};
 use nameplate::sandbox::api::Api;
 use nameplate::sandbox::config::{Places, text};
 use nameplate::sandbox::home::Home;
@@ -95,7 +95,7 @@ impl Abroad {
         tokio::spawn({
             let (env, stop) = (env.clone(), stop.clone());
             let listeners = EdgeListeners { plain: ports.plain, tls: ports.tls };
-            async move { run_edge(&config, &env, Some(listeners), stop).await.unwrap() }
+            async move { run_edge(&config, &env, Some(listeners), EDGE_DRAIN, stop).await.unwrap() }
         });
         let api = Api::new(format!("http://{web}"), token).unwrap();
         let log = home.path("serve.log");

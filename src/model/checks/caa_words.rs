@@ -1,7 +1,7 @@
 //! The CAA finding in words.
 
-use crate::model::evidence::{Check, Finding, Verdict};
-use crate::model::look::{Ask, Caa, CaaAsk};
+use crate::model::evidence::{Check, Finding, Record, Verdict};
+use crate::model::look::{Ask, Caa, CaaAsk, name};
 use crate::model::reason::Reason;
 
 use super::caa::Decision;
@@ -21,12 +21,46 @@ pub fn finding(ask: &Ask, decision: &Decision) -> Finding {
         advice: advice(ask, caa, decision),
         found_at: decision.found.then(|| decision.at.clone()),
         found_via: decision.found.then(|| decision.via.clone()).flatten(),
-        record_to_publish: Vec::new(),
+        record_to_publish: record(ask, caa, decision).into_iter().collect(),
     }
 }
 
 fn ordered(caa: &CaaAsk, decision: &Decision) -> String {
     if caa.wildcard { format!("*.{}", decision.name) } else { decision.name.clone() }
+}
+
+/// Whether the deciding record is about wildcards.
+fn tag(decision: &Decision) -> &'static str {
+    let wild = decision.culprit.as_ref().is_some_and(|c| c.tag.eq_ignore_ascii_case("issuewild"));
+    if wild { "issuewild" } else { "issue" }
+}
+
+/// The record that mends it, where one does. None where an alias led to the set: beside a CNAME there can be no other record.
+fn record(ask: &Ask, caa: &CaaAsk, decision: &Decision) -> Option<Record> {
+    let issuer = caa.issuers.first()?;
+    let value = match decision.reason {
+        Reason::CaaExcludesCa
+        | Reason::CaaWildcardExcludesCa
+        | Reason::CaaForbidsAll
+        | Reason::CaaForbidsWildcard
+        | Reason::CaaMalformed
+        | Reason::CaaIssuerSpelling => issuer.clone(),
+        Reason::CaaAccountMismatch => format!("{issuer}; accounturi={}", caa.account_uri.as_ref()?),
+        _ => return None,
+    };
+    if decision.via.is_some() {
+        return None;
+    }
+    // A set above the registered domain is not the tenant's; one of their own comes before it.
+    let theirs = name::within(&decision.at, &ask.registered_domain);
+    let owner = if theirs { &decision.at } else { &ask.registered_domain };
+    Some(Record {
+        name: owner.clone(),
+        host: name::host_field(owner, &ask.registered_domain),
+        kind: "CAA".to_owned(),
+        value: format!("0 {} \"{value}\"", tag(decision)),
+        keep: true,
+    })
 }
 
 fn shown(culprit: Option<&Caa>) -> String {
@@ -50,8 +84,7 @@ fn advice(ask: &Ask, caa: &CaaAsk, decision: &Decision) -> String {
     let at = &decision.at;
     let issuer = caa.issuers.first().cloned().unwrap_or_default();
     let owner = decision.via.as_ref().unwrap_or(at);
-    let wild = decision.culprit.as_ref().is_some_and(|c| c.tag.eq_ignore_ascii_case("issuewild"));
-    let tag = if wild { "issuewild" } else { "issue" };
+    let tag = tag(decision);
     // A set behind an alias is somebody else's to change; one of their own at the name comes before it.
     let place = if decision.via.is_some() { &decision.name } else { at };
     let add = format!("add the record: {place} CAA 0 {tag} \"{issuer}\"");
@@ -147,5 +180,42 @@ fn advice(ask: &Ask, caa: &CaaAsk, decision: &Decision) -> String {
              it persists ask your DNS provider to answer CAA queries."
         ),
         reason => reason.sentence().to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::checks::caa::CaWould;
+    use crate::model::hostname::Hostname;
+    use crate::model::look::Platform;
+
+    #[test]
+    fn the_record_that_mends_a_set_is_ready_to_publish() {
+        let mut ask = Ask::new(Hostname::trusted("shop.example.com"), Platform::default());
+        ask.registered_domain = "example.com".to_owned();
+        ask.caa = Some(CaaAsk { issuers: vec!["ca.test".to_owned()], ..CaaAsk::default() });
+        let mut decision = Decision {
+            name: "shop.example.com".to_owned(),
+            reason: Reason::CaaForbidsAll,
+            ca_would: CaWould::Deny,
+            at: "example.com".to_owned(),
+            found: true,
+            via: None,
+            set: Vec::new(),
+            culprit: None,
+            observed: Vec::new(),
+            seen_by: Vec::new(),
+        };
+        let told = |decision: &Decision| -> Vec<String> {
+            finding(&ask, decision).record_to_publish.iter().map(|r| format!("{} {}", r.host, r.zone_line())).collect()
+        };
+        assert_eq!(told(&decision), ["@ example.com. 300 IN CAA 0 issue \"ca.test\""]);
+        decision.at = "com".to_owned();
+        assert_eq!(told(&decision), ["@ example.com. 300 IN CAA 0 issue \"ca.test\""]);
+        decision.via = Some("cdn.example".to_owned());
+        assert!(told(&decision).is_empty());
+        (decision.via, decision.reason) = (None, Reason::CaaPermits);
+        assert!(told(&decision).is_empty());
     }
 }

@@ -297,6 +297,7 @@ impl RunningEdge {
             upstream: format!("http://{upstream}"),
             https_port: 8443,
             join_token,
+            drain: Duration::from_secs(20),
         };
         let edge = Edge::open(settings, Env::real()).unwrap();
         let plain = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -154,6 +154,7 @@ impl Rig {
         let platform = Platform {
             suffixes: vec!["app.example".to_owned()],
             addresses: vec!["192.0.2.80".parse().unwrap()],
+            control_names: vec!["app.example".to_owned()],
             ..Platform::default()
         };
         let app = App {
