@@ -63,7 +63,7 @@ async fn a_visitor_reaches_the_origin_and_the_origin_is_told_whose_it_is() {
 
 /// Field case B68.
 #[tokio::test]
-async fn a_stranger_is_shown_nobodys_certificate() {
+async fn b68_a_stranger_is_shown_nobodys_certificate() {
     let (world, origin, edge) = served().await;
     let root = &world.ca.root;
     for stranger in ["127.0.0.1", "nobody.example", "acme.test", "x.support.acme.test"] {
@@ -86,7 +86,7 @@ async fn a_stranger_is_shown_nobodys_certificate() {
 
 /// Field case B72.
 #[tokio::test]
-async fn a_ca_is_answered_before_any_redirect() {
+async fn b72_a_ca_is_answered_before_any_redirect() {
     let (world, _origin, edge) = served().await;
     let challenge = world.challenge("tok-1", true).await;
     world.rolled_out("challenge", challenge.as_str()).await;
