@@ -9,6 +9,8 @@ use crate::model::id::{DomainId, IssuerId};
 use crate::model::ledger::{self, Limit, ORDERS_PER_ACCOUNT};
 use crate::model::moment::Moment;
 
+/// The preference of issuers that configuration does not name.
+const NOT_CONFIGURED: i64 = 1_000_000_000;
 /// At most so many domains get an alarm at once.
 const ALARMS: usize = 1000;
 
@@ -63,6 +65,8 @@ fn read(row: &Row) -> StoreResult<IssuerRow> {
 /// Makes the rows that configuration names; changes directory, preference and limits of those that are there. An account
 /// belongs to its directory: where that changed, the account's address is forgotten and asked for again with the same key.
 pub async fn seed(tx: &mut Tx, seeds: &[IssuerSeed], now: Moment, mut mint: impl FnMut() -> IssuerId) -> StoreResult<()> {
+    // Whoever is not named any more stands behind all that are: its row stays for history, and no new order goes there.
+    tx.execute(sql("UPDATE issuers SET preference = $1").bind(NOT_CONFIGURED)).await?;
     for seed in seeds {
         let id = mint();
         tx.execute(
@@ -74,7 +78,7 @@ pub async fn seed(tx: &mut Tx, seeds: &[IssuerSeed], now: Moment, mut mint: impl
             .bind(id.as_str())
             .bind(seed.name.as_str())
             .bind(seed.directory.as_str())
-            .bind(seed.preference)
+            .bind(seed.preference.min(NOT_CONFIGURED - 1))
             .bind(document(&seed.limits)?)
             .bind(i64::from(seed.spent_before))
             .bind(now),
@@ -91,6 +95,14 @@ pub async fn seed(tx: &mut Tx, seeds: &[IssuerSeed], now: Moment, mut mint: impl
             .await?;
         }
     }
+    // Orders that only wait go to the issuer that is preferred now.
+    tx.execute(
+        sql("UPDATE orders SET issuer_id = (SELECT id FROM issuers ORDER BY preference, name LIMIT 1) WHERE state = 'waiting' \
+             AND issuer_id IN (SELECT id FROM issuers WHERE preference = $1) \
+             AND EXISTS (SELECT 1 FROM issuers WHERE preference < $1)")
+        .bind(NOT_CONFIGURED),
+    )
+    .await?;
     Ok(())
 }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use nameplate::acme::{AcmeError, Call, Kind, ProblemDoc};
+use nameplate::app;
 use nameplate::model::id::DomainId;
 use nameplate::store::sql;
 use serde_json::json;
@@ -110,4 +111,21 @@ async fn b29_refused_nonces_repeat_the_step_and_lose_no_grant() {
     rig.until_active(&id, HOUR).await;
     assert_eq!(rig.count(sql("SELECT count(*) AS n FROM grants")).await, 1, "one grant was enough");
     settled(&rig, "a.acme.test").await;
+}
+
+/// An operator renames the issuer: what waits goes to the new one, and nobody is stuck with a name that is not configured.
+#[tokio::test]
+async fn a_renamed_issuer_strands_nobody() {
+    let mut rig = Rig::new(36).await;
+    let id = ordered(&rig, "acme", "a.acme.test").await;
+    let app = rig.new_worker();
+    app::account::ensure_all(&app).await.unwrap();
+    app::advance::advance(&app, &id).await.unwrap();
+    assert_eq!(rig.domain_text(&id, "claim").await.unwrap(), "queued", "its order waits at the old issuer");
+    rig.rename_issuer("other").await;
+    rig.until_active(&id, HOUR).await;
+    settled(&rig, "a.acme.test").await;
+    let late = ordered(&rig, "beta", "b.acme.test").await;
+    rig.until_active(&late, HOUR).await;
+    settled(&rig, "b.acme.test").await;
 }

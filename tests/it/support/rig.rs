@@ -118,6 +118,19 @@ pub struct Rig {
     workers: AtomicUsize,
 }
 
+async fn seed_issuer(store: &Store, env: &Env, name: &str, limit: Limit) {
+    let seed = IssuerSeed {
+        name: name.to_owned(),
+        directory: "https://ca.test/directory".to_owned(),
+        preference: 0,
+        limits: BTreeMap::from([(ORDERS_PER_ACCOUNT.to_owned(), limit)]),
+        spent_before: 0,
+    };
+    let mut tx = store.begin().await.unwrap();
+    issuers::seed(&mut tx, &[seed], env.now(), || mint!(env, IssuerId)).await.unwrap();
+    tx.commit().await.unwrap();
+}
+
 pub const START: Moment = Moment::from_secs(1_800_000_000);
 
 impl Rig {
@@ -178,16 +191,8 @@ impl Rig {
             bells: Bells::default(),
             boundary: Arc::new(scissors.clone()),
         };
+        seed_issuer(&store, &env, "main", limit).await;
         let mut tx = store.begin().await.unwrap();
-        let limits = BTreeMap::from([(ORDERS_PER_ACCOUNT.to_owned(), limit)]);
-        let seed = IssuerSeed {
-            name: "main".to_owned(),
-            directory: "https://ca.test/directory".to_owned(),
-            preference: 0,
-            limits,
-            spent_before: 0,
-        };
-        issuers::seed(&mut tx, &[seed], env.now(), || mint!(env, IssuerId)).await.unwrap();
         tx.execute(sql(
             "INSERT INTO feed (id, epoch, last_seq, last_position, signing_key, tls_key, tls_cert) VALUES (1, 7, 0, 0, $1, $1, '')",
         )
@@ -212,6 +217,13 @@ impl Rig {
         };
         rig.enrol_edge().await;
         rig
+    }
+
+    /// The configuration names the same CA differently from now on.
+    pub async fn rename_issuer(&mut self, name: &str) {
+        let authority: Arc<dyn Authority> = self.ca.clone();
+        self.app.authorities = Arc::new(HashMap::from([(name.to_owned(), authority)]));
+        seed_issuer(&self.app.store, &self.env, name, Limit { burst: 300, per_secs: 10_800 }).await;
     }
 
     async fn enrol_edge(&self) {
