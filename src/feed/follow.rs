@@ -198,6 +198,9 @@ impl Running<'_> {
                             "the feed is newer than this edge; its cursor stands still"
                         );
                         tries = u32::MAX;
+                    } else if tries == 0 {
+                        // A connection ends now and then: when the control plane restarts, or stops before this edge does.
+                        tracing::info!(error = &error as &dyn Error, "the feed was interrupted; asking again");
                     } else {
                         tracing::warn!(error = &error as &dyn Error, "this edge does not follow the feed; trying again");
                     }
