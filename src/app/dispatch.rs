@@ -1,20 +1,13 @@
 //! The dispatcher: one round gives the grants of one issuer, under the lock of its row, in one transaction.
 
-use std::time::Duration;
-
 use super::{App, AppError};
 use crate::mint;
 use crate::model::dispatch::{Dispatched, Waiting, dispatch};
 use crate::model::id::{DomainId, GrantId, IssuerId, OrderId};
-use crate::model::ledger::ORDERS_PER_ACCOUNT;
+use crate::model::ledger::{GRANT_LIFE, ORDERS_PER_ACCOUNT, UNANSWERED};
 use crate::model::moment::Moment;
 use crate::store::dispatching::{self, NewGrant, Terms, WaitingRow};
 use crate::store::issuers;
-
-/// A grant that is not used within this goes back.
-const GRANT_LIFE: Duration = Duration::from_secs(600);
-/// A newOrder that was not answered this long after its grant ended never will be.
-const CALL: Duration = Duration::from_secs(120);
 
 /// One round for every issuer; when the next is due.
 pub async fn round(app: &App) -> Result<Option<Moment>, AppError> {
@@ -58,7 +51,7 @@ async fn round_of(app: &App, id: &IssuerId) -> Result<Option<Moment>, AppError> 
             key: "account",
             interval: limit.interval(),
             expires_at,
-            spend_deadline: expires_at + CALL,
+            spend_deadline: expires_at + UNANSWERED,
         };
         grants = dispatching::give(&mut tx, &terms, chosen, now).await?;
         for g in &grants {

@@ -34,6 +34,7 @@ use tokio::sync::Notify;
 use crate::acme::{AcmeError, Authority};
 use crate::dns::Look;
 use crate::env::Env;
+use crate::model::conclude::FRESH_EDGE;
 use crate::model::domain::RoutingMode;
 use crate::model::hostname::Hostname;
 use crate::model::look::Platform;
@@ -125,7 +126,7 @@ pub struct App {
 impl App {
     /// Which edges count now, and how many must.
     pub(crate) fn edges(&self) -> CountedEdges {
-        CountedEdges { heard_since: self.env.now() - observe::FRESH_EDGE, min: self.settings.min_edges }
+        CountedEdges { heard_since: self.env.now() - FRESH_EDGE, min: self.settings.min_edges }
     }
 }
 

@@ -1,7 +1,6 @@
 //! Observations of a step: each looks at one thing and lets `model::conclude` say what it means.
 
 use std::net::IpAddr;
-use std::time::Duration;
 
 use super::{App, AppError, ask, ca, keys};
 use crate::acme::{AuthorizationStatus, Call, OrderStatus, chain};
@@ -19,9 +18,6 @@ use crate::model::plan::Observe;
 use crate::model::reason::Reason;
 use crate::reach::Answer;
 use crate::store::{attempts, rollout};
-
-/// An edge counts while it was heard of within this.
-pub const FRESH_EDGE: Duration = Duration::from_secs(30);
 
 pub(super) async fn observe(app: &App, s: &mut Situation, what: Observe) -> Result<Conclusion, AppError> {
     if what == Observe::Dns {
@@ -121,7 +117,7 @@ fn former_value(label: &str, value: Option<&str>, seen: &Seen) -> Presence {
 }
 
 async fn rolled_out(app: &App, kind: &str, subject: &str) -> Result<conclude::Rollout, AppError> {
-    Ok(rollout::rollout_now(&app.store, kind, subject, app.env.now(), FRESH_EDGE).await?)
+    Ok(rollout::rollout_now(&app.store, kind, subject, app.env.now(), conclude::FRESH_EDGE).await?)
 }
 
 /// The addresses of a name, as our resolvers see them now.

@@ -4,8 +4,7 @@ mod build;
 mod document;
 mod rfc3339;
 
-use std::time::Duration;
-
+use crate::model::conclude::FRESH_EDGE;
 use crate::model::id::{DomainId, TenantId};
 use crate::model::moment::Moment;
 use crate::model::records::ApexRoute;
@@ -20,9 +19,6 @@ pub use document::{
 
 /// How many events a view carries; the rest is a page away.
 const EVENTS: i64 = 100;
-
-/// An edge counts while it was heard of within this time.
-const HEARD_OF: Duration = Duration::from_secs(30);
 
 /// The view of one domain, from one snapshot.
 pub async fn domain(store: &Store, apex: &ApexRoute, id: &DomainId, now: Moment) -> StoreResult<Option<DomainView>> {
@@ -53,7 +49,7 @@ pub async fn events(store: &Store, tenant: Option<&TenantId>, position: i64, lim
 
 async fn rollout_of(tx: &mut Tx, row: &DomainRow, now: Moment) -> StoreResult<RolloutView> {
     let Some(certificate) = &row.certificate else { return Ok(RolloutView::default()) };
-    let r = rollout(tx, "certificate", &certificate.id, now, HEARD_OF).await?;
+    let r = rollout(tx, "certificate", &certificate.id, now, FRESH_EDGE).await?;
     let behind = r.behind.into_iter().map(|(_, name)| name);
     let failing = r.exceptions.into_iter().map(|(id, observed)| format!("{id} ({observed})"));
     Ok(RolloutView { counted: r.counted, behind: behind.chain(failing).collect() })

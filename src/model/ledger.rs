@@ -10,6 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use super::moment::Moment;
 
+/// A grant that is not used within this goes back.
+pub const GRANT_LIFE: Duration = Duration::from_secs(600);
+/// A call that was not answered this long after its grant ended never will be: longer than any call can last.
+pub const UNANSWERED: Duration = Duration::from_secs(120);
 /// The name of the account's limit on new orders.
 pub const ORDERS_PER_ACCOUNT: &str = "orders_per_account";
 

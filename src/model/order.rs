@@ -1,6 +1,6 @@
 //! Orders at a CA as our rows know them.
 
-use super::id::{CertificateId, ChallengeId, GrantId, IssuerId, OrderId};
+use super::id::{CertificateId, ChallengeId, IssuerId, OrderId};
 use super::moment::Moment;
 use super::vocabulary::vocabulary;
 
@@ -82,8 +82,6 @@ pub struct Order {
     pub challenge_id: Option<ChallengeId>,
     /// When the CA was told that the challenge can be fetched.
     pub announced_at: Option<Moment>,
-    /// Its grant, while one is in hand.
-    pub grant_id: Option<GrantId>,
     /// The certificate it became.
     pub certificate_id: Option<CertificateId>,
 }

@@ -3,13 +3,10 @@
 use super::{Stmt, Store, StoreError, StoreResult, Tx, outbox, sql};
 use crate::model::domain::{Domain, Effect, Situation};
 use crate::model::id::{EventId, GrantId, OrderId};
-use crate::model::ledger::ORDERS_PER_ACCOUNT;
+use crate::model::ledger::{ORDERS_PER_ACCOUNT, UNANSWERED};
 use crate::model::moment::Moment;
 use crate::model::order::Order;
 use crate::model::outcome::{NewCertificate, NewEvent, Outcome, Write};
-
-/// How long after its grant a spend whose outcome is unknown stays open: longer than any call can last.
-const SPEND_DEADLINE_SECS: i64 = 120;
 
 /// What became of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -188,7 +185,7 @@ impl Batch {
                 self.free(
                     sql("UPDATE spends SET deadline = $2 WHERE grant_id = $1")
                         .bind(grant.as_str())
-                        .bind(until.micros().saturating_add(SPEND_DEADLINE_SECS * 1_000_000)),
+                        .bind(*until + UNANSWERED),
                 );
             }
             Write::AccountPause { issuer_id, until, tat } => {

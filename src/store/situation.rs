@@ -191,7 +191,6 @@ fn order(row: &Row) -> StoreResult<Option<Order>> {
         challenge_url: row.opt_text("o_challenge_url")?,
         challenge_id: row.opt_parse("o_challenge")?,
         announced_at: row.opt_moment("o_announced")?,
-        grant_id: row.opt_parse("g_id")?,
         certificate_id: None,
     }))
 }

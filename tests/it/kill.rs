@@ -30,7 +30,7 @@ use tokio::process::{Child, Command};
 use tokio::sync::Notify;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::support::stores::{Kind, TestStore};
+use crate::support::stores::{Kind, TestStore, until};
 
 /// How often the process is killed; each life begins one domain more.
 const KILLS: u64 = 12;
@@ -176,14 +176,13 @@ fn seed(env: &Env) -> u64 {
 }
 
 /// Waits until PostgreSQL does nothing for anybody else in this database.
-async fn settled(store: &Store, env: &Env) {
-    let deadline = env.now() + Duration::from_secs(20);
+async fn settled(store: &Store) {
     let busy = "SELECT COUNT(*) AS n FROM pg_stat_activity \
                 WHERE datname = current_database() AND pid <> pg_backend_pid() AND state <> 'idle'";
-    while store.query(sql(busy)).await.unwrap()[0].int("n").unwrap() > 0 {
-        assert!(env.now() < deadline, "PostgreSQL is still busy for a process that is dead");
-        env.sleep(Duration::from_millis(10)).await;
-    }
+    until("PostgreSQL is done with what a dead process sent", async || {
+        store.query(sql(busy)).await.unwrap()[0].int("n").unwrap() == 0
+    })
+    .await;
 }
 
 async fn count(store: &Store, statement: &'static str, host: &str) -> u64 {
@@ -218,7 +217,7 @@ async fn lives(kind: Kind) {
         process.kill().await.unwrap();
         if kind == Kind::Postgres {
             // What the process had sent is still carried out.
-            settled(&test.store, &abroad.env).await;
+            settled(&test.store).await;
         }
         let_time_pass(&test.store, abroad.env.now()).await;
     }

@@ -74,8 +74,6 @@ pub struct Trouble {
     pub problem: Option<String>,
 }
 
-/// A grant that was offered and surely not taken can be used again for this long.
-const GRANT_AGAIN: Duration = Duration::from_secs(600);
 /// When a CA limits us without saying for how long.
 const DEFAULT_PAUSE: Duration = Duration::from_secs(3600);
 
@@ -131,7 +129,7 @@ fn order_refused(s: &Situation, order: &Order, t: &Trouble, now: Moment) -> Outc
     match t.verdict {
         Verdict::StepAgain => {
             let mut out = Outcome::of(s, now + pace::ask_again_in(s.domain.failures + 1))
-                .write(Write::GrantAgain(grant.id.clone(), now + GRANT_AGAIN))
+                .write(Write::GrantAgain(grant.id.clone(), now + ledger::GRANT_LIFE))
                 .tell("order_step_again", "ca", t.said.clone(), json!({"order": order.id}));
             out.domain.failures += 1;
             out
@@ -140,10 +138,7 @@ fn order_refused(s: &Situation, order: &Order, t: &Trouble, now: Moment) -> Outc
             let own = if t.account_limited { DEFAULT_PAUSE } else { pace::ask_again_in(s.domain.failures + 1) };
             let until = now + wait.unwrap_or(own);
             let mut out = Outcome::of(s, until)
-                .order(order, OrderState::Waiting, now, |o| {
-                    o.not_before = until;
-                    o.grant_id = None;
-                })
+                .order(order, OrderState::Waiting, now, |o| o.not_before = until)
                 .write(Write::GrantReturned(grant.id.clone(), GrantState::Used));
             if t.account_limited {
                 let tat = s.issuer.limits.get(ORDERS_PER_ACCOUNT).map_or(until, |limit| ledger::paused_until(until, *limit));

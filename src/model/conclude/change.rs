@@ -72,7 +72,7 @@ pub fn change(s: &Situation, change: Change, sealed_key: Option<Vec<u8>>, now: M
             None => again,
         },
         (Change::Requeue, Some(order)) => {
-            let mut out = again.order(order, OrderState::Waiting, now, |o| o.grant_id = None);
+            let mut out = again.order(order, OrderState::Waiting, now, |_| {});
             if let Some(grant) = s.grant.as_ref().filter(|g| g.state == GrantState::Open) {
                 out = out.write(Write::GrantReturned(grant.id.clone(), GrantState::Open));
             }

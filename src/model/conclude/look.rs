@@ -225,17 +225,12 @@ fn queued(s: &Situation, now: Moment) -> Outcome {
 fn hold_back(s: &Situation, order: &Order, now: Moment) -> Outcome {
     let failing: Vec<_> =
         s.domain.evidence.iter().filter(|e| e.finding.verdict() != Verdict::Pass).map(|e| e.finding.reason.code()).collect();
-    Outcome::of(s, plan::next_look(s))
-        .order(order, OrderState::Waiting, now, |o| {
-            o.not_before = Moment::NEVER;
-            o.grant_id = None;
-        })
-        .tell(
-            "order_held_back",
-            "nameplate",
-            "a check does not pass right now, so no order is spent on the name",
-            json!({ "codes": failing }),
-        )
+    Outcome::of(s, plan::next_look(s)).order(order, OrderState::Waiting, now, |o| o.not_before = Moment::NEVER).tell(
+        "order_held_back",
+        "nameplate",
+        "a check does not pass right now, so no order is spent on the name",
+        json!({ "codes": failing }),
+    )
 }
 
 fn lose_proof(s: &Situation, now: Moment) -> Outcome {

@@ -20,7 +20,7 @@ pub use ca::{
 pub use change::change;
 pub use look::{Former, Looked, Presence, look};
 pub use remove::remove;
-pub use rollout::{Rollout, certificate_rollout, challenge_rollout, public_name, token_fetched};
+pub use rollout::{FRESH_EDGE, Rollout, certificate_rollout, challenge_rollout, public_name, token_fetched};
 
 use super::domain::Effect;
 use super::outcome::Outcome;

@@ -13,6 +13,9 @@ use crate::model::outcome::{Outcome, Write};
 use crate::model::pace;
 use crate::model::plan::{self, Observe};
 
+/// An edge counts while it was heard of within this.
+pub const FRESH_EDGE: Duration = Duration::from_secs(30);
+
 /// How far the counted edges are with one thing of the feed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rollout {

@@ -70,7 +70,6 @@ prop_compose! {
             challenge_url: Some("https://ca.test/chall/1".to_owned()),
             challenge_id: None,
             announced_at: announced.then_some(since),
-            grant_id: None,
             certificate_id: None,
         }
     }

@@ -1,6 +1,5 @@
 //! A control plane's feed on loopback over a SQLite file, with hands to write what use cases would write.
 
-use std::future::Future;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -27,18 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::services::postgres_url;
 
-/// How long anything may take before a test says that it does not happen.
-const DEADLINE: Duration = Duration::from_secs(20);
-
-/// Asks until the answer is yes.
-pub async fn until<F: Future<Output = bool>>(what: &str, mut condition: impl FnMut() -> F) {
-    let env = Env::real();
-    let deadline = env.now() + DEADLINE;
-    while !condition().await {
-        assert!(env.now() < deadline, "{what} did not happen within {DEADLINE:?}");
-        env.sleep(Duration::from_millis(5)).await;
-    }
-}
+pub use super::stores::until;
 
 pub struct World {
     pub env: Env,
