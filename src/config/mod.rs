@@ -9,6 +9,7 @@
 //! May import `model`. To fake it: [`Config::read`] takes texts, not the process's environment. How to get it wrong: read
 //! `std::env` anywhere else, or give a secret a default.
 
+mod api;
 mod database;
 mod dns;
 mod docs;
@@ -31,6 +32,7 @@ mod sources;
 mod tests;
 mod vault;
 
+pub use api::ApiConfig;
 pub use database::DatabaseConfig;
 pub use dns::{DnsConfig, ServerPlace};
 pub use docs::reference;

@@ -1,7 +1,7 @@
 //! All sections together, and what each role cannot do without.
 
 use super::{
-    ConfigError, DatabaseConfig, DnsConfig, EdgeConfig, FeedConfig, IssuerConfig, JobsConfig, Key, LogConfig, NamesConfig,
+    ApiConfig, ConfigError, DatabaseConfig, DnsConfig, EdgeConfig, FeedConfig, IssuerConfig, JobsConfig, Key, LogConfig, NamesConfig,
     Problem, ReachConfig, Reader, RoutingConfig, ServerConfig, Sources, VaultConfig,
 };
 use crate::model::domain::RoutingMode;
@@ -14,6 +14,7 @@ use crate::model::slug::Slug;
 #[expect(missing_docs, reason = "each field is a section, described in its file")]
 pub struct Config {
     pub server: ServerConfig,
+    pub api: ApiConfig,
     pub database: DatabaseConfig,
     pub vault: VaultConfig,
     pub names: NamesConfig,
@@ -55,6 +56,7 @@ impl Config {
         let r = &mut reader;
         let config = Config {
             server: ServerConfig::read(r),
+            api: ApiConfig::read(r),
             database: DatabaseConfig::read(r),
             vault: VaultConfig::read(r),
             names: NamesConfig::read(r),

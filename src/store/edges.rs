@@ -109,6 +109,19 @@ pub async fn list(store: &Store) -> StoreResult<Vec<EdgeRow>> {
     store.query(stmt).await?.iter().map(edge).collect()
 }
 
+/// Edges after an id, in order of their ids.
+pub async fn page(store: &Store, after: &str, limit: i64) -> StoreResult<Vec<EdgeRow>> {
+    let stmt = sql("SELECT id, name, public_key, status, cursor_epoch, cursor_seq, heartbeat_at, lost_at, enrolled_at \
+                    FROM edges WHERE id > $1 ORDER BY id LIMIT $2");
+    store.query(stmt.bind(after).bind(limit)).await?.iter().map(edge).collect()
+}
+
+/// Where the feed stands: nothing before its first start.
+pub async fn head(store: &Store) -> StoreResult<Option<Position>> {
+    let rows = store.query(sql("SELECT epoch, last_seq FROM feed WHERE id = 1")).await?;
+    rows.first().map(|row| Ok(Position { epoch: row.int("epoch")?, seq: row.int("last_seq")? })).transpose()
+}
+
 /// Changes whether an edge takes part. What is revoked stays revoked: then no row changes.
 pub fn set_status(id: &EdgeId, status: EdgeStatus) -> Stmt {
     sql("UPDATE edges SET status = $2 WHERE id = $1 AND status <> 'revoked'").bind(id.as_str()).bind(status.as_str())

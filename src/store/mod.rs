@@ -12,13 +12,17 @@
 //! How to get it wrong: read first and write by what was read, without a guard; or use now() in SQL.
 
 pub mod attempts;
+pub mod certificates;
 pub mod claims;
+pub mod contacts;
 pub mod dispatching;
 pub mod edges;
 mod error;
 pub mod feed;
 pub mod issuers;
+pub mod kept_answers;
 mod open;
+pub mod orders;
 pub mod outbox;
 pub mod record;
 pub mod rollout;

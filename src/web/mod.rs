@@ -11,17 +11,25 @@
 mod access;
 mod api;
 mod auth;
+mod body;
+mod freshness;
 mod health;
 mod input;
 mod links;
+mod once;
+mod pace;
 mod pages;
 mod problem;
+mod problems;
+mod request_id;
 mod router;
 mod serve;
 mod state;
 
 pub use links::query;
+pub use api::description::document as openapi_document;
 pub use problem::{FieldError, Problem};
+pub use problems::PROBLEMS;
 pub use router::{ROUTES, Route, router};
 pub use serve::serve;
 pub use state::{WebSettings, WebState};

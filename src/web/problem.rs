@@ -12,6 +12,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::pages::ProblemPage;
+use super::request_id::RequestId;
 use super::state::WebState;
 use crate::app::AppError;
 use crate::app::check::CheckError;
@@ -19,6 +20,7 @@ use crate::app::claim::ClaimError;
 use crate::app::remove::RemoveError;
 use crate::model::claim::Claim;
 use crate::model::hostname::HostnameError;
+use crate::model::label::LabelError;
 use crate::store::StoreError;
 use crate::telemetry::Chain;
 
@@ -77,6 +79,27 @@ impl Problem {
         Problem { challenge: Some(challenge), ..problem }
     }
 
+    /// The same as a fault of a query's parameter, where something was not found by it.
+    pub(super) fn of_query(self, field: &str, code: &'static str, detail: &str) -> Self {
+        if self.status == StatusCode::NOT_FOUND { Self::wrong(field, code, detail) } else { self }
+    }
+
+    /// Nothing of that kind with that id that the caller may know of.
+    pub(super) fn no_such(code: &'static str, detail: &'static str) -> Self {
+        Self::new(StatusCode::NOT_FOUND, code, "Not found", detail)
+    }
+
+    /// The thing is another version than the request counts on.
+    pub(super) fn changed(detail: String) -> Self {
+        Self::new(StatusCode::PRECONDITION_FAILED, "changed_meanwhile", "It changed in the meantime", detail)
+    }
+
+    /// Our fault; the log has more.
+    pub(super) fn failed() -> Self {
+        let detail = "This failed on our side and was written to the log. Nothing was changed.";
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", "This failed on our side", detail)
+    }
+
     pub(super) fn operators_only() -> Self {
         let detail = "This is for operator tokens only.";
         Self::new(StatusCode::FORBIDDEN, "operator_needed", "An operator token is needed", detail)
@@ -99,8 +122,26 @@ impl Problem {
         Problem { errors: vec![error], ..problem }
     }
 
+    /// A text that is no label, in this field.
+    pub(super) fn label(field: &str, e: &LabelError) -> Self {
+        let code = match e {
+            LabelError::Length { what: "name", .. } => "name_length",
+            LabelError::Length { what: "tier", .. } => "tier_length",
+            LabelError::Length { .. } => "label_length",
+            LabelError::Unseen { what: "name", .. } => "name_unseen_character",
+            LabelError::Unseen { what: "tier", .. } => "tier_unseen_character",
+            LabelError::Unseen { .. } => "label_unseen_character",
+        };
+        Self::wrong(field, code, e.to_string())
+    }
+
+    /// One field is wrong, and nothing is suggested.
+    pub(super) fn wrong(field: &str, code: &'static str, detail: impl Into<String>) -> Self {
+        Self::field(FieldError { field: field.to_owned(), code, detail: detail.into(), suggestion: None })
+    }
+
     /// Not possible as things stand.
-    fn refused(code: &'static str, detail: String) -> Self {
+    pub(super) fn refused(code: &'static str, detail: String) -> Self {
         Self::new(StatusCode::CONFLICT, code, "Not possible as things stand", detail)
     }
 
@@ -108,7 +149,7 @@ impl Problem {
         Problem { retry_after: Some(wait), ..self }
     }
 
-    fn json(&self, instance: &str) -> String {
+    fn json(&self, instance: &str, request: Option<&RequestId>) -> String {
         let mut body = json!({
             "type": format!("urn:nameplate:problem:{}", self.code),
             "title": self.title,
@@ -117,6 +158,9 @@ impl Problem {
             "instance": instance,
             "code": self.code,
         });
+        if let Some(request) = request {
+            body["request_id"] = json!(request.as_str());
+        }
         if !self.errors.is_empty() {
             body["errors"] = json!(self.errors);
         }
@@ -139,8 +183,7 @@ impl From<AppError> for Problem {
             AppError::Store(e) => e.into(),
             e => {
                 tracing::error!(error = %Chain(&e), "a request failed");
-                let detail = "This failed on our side and was written to the log. Nothing was changed.";
-                Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", "This failed on our side", detail)
+                Problem::failed()
             }
         }
     }
@@ -163,6 +206,7 @@ impl From<CheckError> for Problem {
             CheckError::TooSoon(wait) => {
                 Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_soon", "Asked again too soon", said).after(wait)
             }
+            CheckError::Changed(_) => Problem::changed(said),
             CheckError::App(e) => e.into(),
         }
     }
@@ -179,6 +223,7 @@ impl From<RemoveError> for Problem {
                 };
                 Problem::refused("already_removed", said.into())
             }
+            RemoveError::Changed(_) => Problem::changed(e.to_string()),
             RemoveError::App(e) => e.into(),
         }
     }
@@ -203,6 +248,7 @@ impl IntoResponse for Problem {
 /// Writes the problem a handler left: as JSON, or as a page to those who asked for HTML outside the API.
 pub(super) async fn write_problems(State(state): State<WebState>, request: Request, next: Next) -> Response {
     let instance = request.uri().path().to_owned();
+    let id = request.extensions().get::<RequestId>().cloned();
     let accepts = request.headers().get(header::ACCEPT).and_then(|v| v.to_str().ok()).unwrap_or_default();
     let as_page = !instance.starts_with("/api/") && accepts.contains("text/html");
     let mut response = next.run(request).await;
@@ -220,7 +266,7 @@ pub(super) async fn write_problems(State(state): State<WebState>, request: Reque
     };
     let (kind, body) = match page {
         Some(html) => ("text/html; charset=utf-8", html),
-        None => ("application/problem+json", problem.json(&instance)),
+        None => ("application/problem+json", problem.json(&instance, id.as_ref())),
     };
     let (mut parts, _) = response.into_parts();
     parts.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::app::App;
-use crate::config::{Config, Network};
+use crate::config::{ApiConfig, Config, Network};
 use crate::model::hostname::{Hostname, NameRules};
 use crate::model::records::ApexRoute;
 use crate::model::slug::Slug;
@@ -19,6 +19,8 @@ pub struct WebSettings {
     pub apex: ApexRoute,
     /// Whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Vec<Network>,
+    /// How much of the API one caller gets.
+    pub api: ApiConfig,
 }
 
 impl WebSettings {
@@ -29,6 +31,7 @@ impl WebSettings {
             rules: config.name_rules(),
             apex: config.apex_route(),
             trusted_proxies: config.server.trusted_proxies.clone(),
+            api: config.api,
         }
     }
 }

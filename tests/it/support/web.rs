@@ -1,11 +1,14 @@
 //! API and pages over the rig's world, called without a socket.
 
+use std::time::Duration;
+
 use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderMap, Request, StatusCode};
 use base64::Engine as _;
 use http_body_util::BodyExt as _;
 use nameplate::app::tokens::{self, Principal};
+use nameplate::config::ApiConfig;
 use nameplate::model::hostname::NameRules;
 use nameplate::model::id::TenantId;
 use nameplate::model::records::ApexRoute;
@@ -56,12 +59,20 @@ impl Answer {
 
 impl Web {
     pub async fn new(seed: u64) -> Web {
+        // So much that no test is held up that does not ask for it.
+        Web::paced(seed, 1_000_000, 1_000_000).await
+    }
+
+    /// One whose callers may ask so often in a minute: with a token, and without.
+    pub async fn paced(seed: u64, requests_per_minute: u32, failures_per_minute: u32) -> Web {
+        let api = ApiConfig { requests_per_minute, failures_per_minute, body_timeout: Duration::from_secs(10) };
         let rig = Rig::new(seed).await;
         let settings = WebSettings {
             public_url: PUBLIC_URL.to_owned(),
             rules: NameRules { reserved_zones: vec!["app.example".into()], extra_suffixes: vec!["test".into()] },
             apex: ApexRoute { target: None, addresses: vec!["192.0.2.80".parse().unwrap()] },
             trusted_proxies: vec![],
+            api,
         };
         let router = router(WebState { app: rig.app.clone(), settings: settings.into() });
         let operator = Web::mint(&rig, &Principal::Operator).await;

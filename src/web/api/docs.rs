@@ -1,0 +1,211 @@
+//! The description as a page to read: rendered here from the document itself, without a script and without the network.
+
+use std::sync::OnceLock;
+
+use askama::Template;
+use axum::http::header;
+use axum::response::IntoResponse;
+use serde_json::Value;
+
+use super::description::document;
+use crate::web::PROBLEMS;
+use crate::web::problem::Problem;
+use crate::web::problem::html;
+
+/// One row of a table: a parameter, a field, a header.
+struct Row {
+    name: String,
+    kind: String,
+    required: bool,
+    about: String,
+}
+
+/// One status that an operation answers with.
+struct Answer {
+    status: String,
+    about: String,
+    document: String,
+}
+
+/// One operation.
+struct Operation {
+    id: String,
+    method: String,
+    path: String,
+    summary: String,
+    about: Vec<String>,
+    parameters: Vec<Row>,
+    body: Option<(String, Vec<Row>, String)>,
+    answers: Vec<Answer>,
+}
+
+/// The operations of one resource.
+struct Group {
+    name: String,
+    about: String,
+    operations: Vec<Operation>,
+}
+
+/// One document.
+struct Shape {
+    name: String,
+    about: String,
+    fields: Vec<Row>,
+}
+
+/// The page.
+#[derive(Template)]
+#[template(path = "api_docs.html")]
+struct DocsPage<'a> {
+    about: Vec<String>,
+    groups: Vec<Group>,
+    shapes: Vec<Shape>,
+    problems: &'a [(&'a str, u16, &'a str)],
+}
+
+fn text(value: &Value, key: &str) -> String {
+    value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+fn paragraphs(text: &str) -> Vec<String> {
+    text.split("\n\n").map(|part| part.replace('\n', " ").trim().to_owned()).filter(|part| !part.is_empty()).collect()
+}
+
+/// What a schema is, in a few words.
+fn kind(schema: &Value) -> String {
+    if let Some(name) = schema.get("$ref").and_then(Value::as_str) {
+        return name.rsplit('/').next().unwrap_or_default().to_owned();
+    }
+    for several in ["oneOf", "anyOf", "allOf"] {
+        if let Some(parts) = schema.get(several).and_then(Value::as_array) {
+            return parts.iter().map(kind).collect::<Vec<_>>().join(" or ");
+        }
+    }
+    if let Some(words) = schema.get("enum").and_then(Value::as_array) {
+        return words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" | ");
+    }
+    let format = schema.get("format").and_then(Value::as_str);
+    let name = |kind: &str| match (kind, format) {
+        ("array", _) => format!("list of {}", schema.get("items").map(kind_of_items).unwrap_or_default()),
+        ("string", Some("date-time")) => "time".to_owned(),
+        ("string", Some("uri")) => "URL".to_owned(),
+        ("string", _) => "text".to_owned(),
+        ("integer", _) => "number".to_owned(),
+        ("boolean", _) => "true or false".to_owned(),
+        (other, _) => other.to_owned(),
+    };
+    match schema.get("type") {
+        Some(Value::String(one)) => name(one),
+        Some(Value::Array(all)) => all.iter().filter_map(Value::as_str).map(name).collect::<Vec<_>>().join(" or "),
+        _ => "any JSON".to_owned(),
+    }
+}
+
+fn kind_of_items(items: &Value) -> String {
+    kind(items)
+}
+
+/// The fields of a schema, those of its parts included.
+fn fields(schema: &Value, components: &Value) -> Vec<Row> {
+    if let Some(name) = schema.get("$ref").and_then(Value::as_str) {
+        let found = components.pointer(name.trim_start_matches("#/components"));
+        return found.map(|schema| fields(schema, components)).unwrap_or_default();
+    }
+    if let Some(parts) = schema.get("allOf").and_then(Value::as_array) {
+        return parts.iter().flat_map(|part| fields(part, components)).collect();
+    }
+    let needed: Vec<&str> =
+        schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+    let all = schema.get("properties").and_then(Value::as_object);
+    let row = |(name, schema): (&String, &Value)| Row {
+        name: name.clone(),
+        kind: kind(schema),
+        required: needed.contains(&name.as_str()),
+        about: text(schema, "description"),
+    };
+    all.into_iter().flatten().map(row).collect()
+}
+
+fn operation(method: &str, path: &str, described: &Value, components: &Value) -> Operation {
+    let parameters = described.get("parameters").and_then(Value::as_array).into_iter().flatten();
+    let parameter = |p: &Value| Row {
+        name: text(p, "name"),
+        kind: format!("{}, {}", text(p, "in"), p.get("schema").map(kind).unwrap_or_default()),
+        required: p.get("required").and_then(Value::as_bool).unwrap_or(false),
+        about: text(p, "description"),
+    };
+    let body = described.pointer("/requestBody/content/application~1json/schema").map(|schema| {
+        let of_component = schema.get("$ref").and_then(Value::as_str);
+        let named = of_component.and_then(|name| components.pointer(name.trim_start_matches("#/components")));
+        let example = named.unwrap_or(schema).get("example");
+        let example = example.and_then(|e| serde_json::to_string_pretty(e).ok()).unwrap_or_default();
+        (kind(schema), fields(schema, components), example)
+    });
+    let answers = described.get("responses").and_then(Value::as_object).into_iter().flatten();
+    let answer = |(status, response): (&String, &Value)| Answer {
+        status: status.clone(),
+        about: text(response, "description"),
+        document: response.pointer("/content/application~1json/schema").map(kind).unwrap_or_default(),
+    };
+    Operation {
+        id: text(described, "operationId"),
+        method: method.to_uppercase(),
+        path: path.to_owned(),
+        summary: text(described, "summary"),
+        about: paragraphs(&text(described, "description")),
+        parameters: parameters.map(parameter).collect(),
+        body,
+        answers: answers.map(answer).collect(),
+    }
+}
+
+fn page() -> DocsPage<'static> {
+    let whole: Value = serde_json::from_str(document()).unwrap_or_default();
+    let components = whole.get("components").cloned().unwrap_or_default();
+    let paths: Vec<(&String, &Value)> =
+        whole.get("paths").and_then(Value::as_object).into_iter().flatten().collect();
+    let tags = whole.get("tags").and_then(Value::as_array).into_iter().flatten();
+    let group = |tag: &Value| {
+        let name = text(tag, "name");
+        let belongs = |described: &Value| described.pointer("/tags/0").and_then(Value::as_str) == Some(&name);
+        let operations = paths.iter().flat_map(|(path, item)| {
+            ["get", "post", "patch", "delete"].into_iter().filter_map(|method| {
+                let described = item.get(method).filter(|described| belongs(described))?;
+                Some(operation(method, path, described, &components))
+            })
+        });
+        Group { about: text(tag, "description"), operations: operations.collect(), name: name.clone() }
+    };
+    let schemas = components.get("schemas").and_then(Value::as_object).into_iter().flatten();
+    let shape = |(name, schema): (&String, &Value)| Shape {
+        name: name.clone(),
+        about: text(schema, "description"),
+        fields: fields(schema, &components),
+    };
+    DocsPage {
+        about: paragraphs(&whole.pointer("/info/description").and_then(Value::as_str).unwrap_or_default().replace('`', "")),
+        groups: tags.map(group).collect(),
+        shapes: schemas.map(shape).collect(),
+        problems: PROBLEMS,
+    }
+}
+
+/// `GET /api/docs`
+pub(in crate::web) async fn show_docs() -> Result<impl IntoResponse, Problem> {
+    static PAGE: OnceLock<String> = OnceLock::new();
+    let text = match PAGE.get() {
+        Some(text) => text.clone(),
+        None => {
+            let rendered = html(&page())?.0;
+            PAGE.get_or_init(|| rendered).clone()
+        }
+    };
+    let headers = [(header::CONTENT_TYPE, "text/html; charset=utf-8"), (header::CACHE_CONTROL, "public, max-age=300")];
+    Ok((headers, text))
+}
+
+/// `GET /assets/api-docs.css`
+pub(in crate::web) async fn style() -> impl IntoResponse {
+    let headers = [(header::CONTENT_TYPE, "text/css; charset=utf-8"), (header::CACHE_CONTROL, "public, max-age=300")];
+    (headers, include_str!("../../../templates/api_docs.css"))
+}
