@@ -1,8 +1,8 @@
 //! All sections together, and what each role cannot do without.
 
 use super::{
-    ApiConfig, ConfigError, DatabaseConfig, DnsConfig, EdgeConfig, FeedConfig, IssuerConfig, JobsConfig, Key, LogConfig, NamesConfig,
-    Problem, ReachConfig, Reader, RoutingConfig, ServerConfig, Sources, VaultConfig,
+    ApiConfig, ConfigError, DatabaseConfig, DnsConfig, EdgeConfig, FeedConfig, IssuerConfig, JobsConfig, Key, LogConfig,
+    NamesConfig, Problem, ReachConfig, Reader, RoutingConfig, ServerConfig, Sources, VaultConfig,
 };
 use crate::model::domain::RoutingMode;
 use crate::model::hostname::{Hostname, NameRules};

@@ -12,7 +12,9 @@ pub enum EmailError {
     #[error("an address has one @, with a name before it and a domain behind it, such as ops@acme.com")]
     Shape,
     /// What stands before the `@`.
-    #[error("the part before the @ may have up to 64 letters, digits and ! # $ % & ' * + - / = ? ^ _ ` {{ | }} ~, with dots between them")]
+    #[error(
+        "the part before the @ may have up to 64 letters, digits and ! # $ % & ' * + - / = ? ^ _ ` {{ | }} ~, with dots between them"
+    )]
     Local,
     /// What stands behind it.
     #[error("the part behind the @ must be a domain such as acme.com (internationalised names in their xn-- form)")]

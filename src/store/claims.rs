@@ -113,13 +113,7 @@ pub async fn reopen(tx: &mut Tx, domain: &Domain, r: &Reopened, now: Moment) -> 
 
 /// Marks that somebody asked for a look, unless one was asked for after `not_since`; the number of the domain's latest event
 /// if it was marked.
-pub async fn ask_check(
-    tx: &mut Tx,
-    id: &DomainId,
-    actor: &str,
-    now: Moment,
-    not_since: Moment,
-) -> StoreResult<Option<i64>> {
+pub async fn ask_check(tx: &mut Tx, id: &DomainId, actor: &str, now: Moment, not_since: Moment) -> StoreResult<Option<i64>> {
     let stmt = sql("UPDATE domains SET check_asked_at = $2, check_asked_by = $3, pace_from = $2, due_at = $2, \
            nudged = generation \
          WHERE id = $1 AND claim IN ('awaiting_dns', 'queued', 'live') \

@@ -53,13 +53,17 @@ pub async fn lookup(tx: &mut Tx, id: &TokenId) -> StoreResult<Option<TokenRow>> 
 /// The tokens that the API shows, of one tenant or of all, after an id and in order of their ids.
 pub async fn list(tx: &mut Tx, tenant: Option<&TenantId>, after: &str, limit: i64) -> StoreResult<Vec<TokenRow>> {
     let query = match tenant {
-        Some(tenant) => sql("SELECT * FROM tokens WHERE tenant_id = $3 AND scope = 'tenant' AND id > $1 ORDER BY id LIMIT $2")
-            .bind(after)
-            .bind(limit)
-            .bind(tenant.as_str()),
-        None => sql("SELECT * FROM tokens WHERE scope IN ('operator', 'tenant', 'edge_join') AND id > $1 ORDER BY id LIMIT $2")
-            .bind(after)
-            .bind(limit),
+        Some(tenant) => {
+            sql("SELECT * FROM tokens WHERE tenant_id = $3 AND scope = 'tenant' AND id > $1 ORDER BY id LIMIT $2")
+                .bind(after)
+                .bind(limit)
+                .bind(tenant.as_str())
+        }
+        None => {
+            sql("SELECT * FROM tokens WHERE scope IN ('operator', 'tenant', 'edge_join') AND id > $1 ORDER BY id LIMIT $2")
+                .bind(after)
+                .bind(limit)
+        }
     };
     tx.fetch_all(query).await?.iter().map(token).collect()
 }

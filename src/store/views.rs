@@ -174,10 +174,12 @@ pub async fn events_after(tx: &mut Tx, filter: &EventFilter, limit: i64) -> Stor
         .bind(limit)
         .bind(domain.as_str())
         .bind(tenant.as_ref().map_or("", TenantId::as_str)),
-        (None, Some(tenant)) => sql("SELECT * FROM events WHERE position > $1 AND tenant_id = $3 ORDER BY position LIMIT $2")
-            .bind(position)
-            .bind(limit)
-            .bind(tenant.as_str()),
+        (None, Some(tenant)) => {
+            sql("SELECT * FROM events WHERE position > $1 AND tenant_id = $3 ORDER BY position LIMIT $2")
+                .bind(position)
+                .bind(limit)
+                .bind(tenant.as_str())
+        }
         (None, None) => {
             sql("SELECT * FROM events WHERE position > $1 ORDER BY position LIMIT $2").bind(position).bind(limit)
         }

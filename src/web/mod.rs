@@ -26,8 +26,8 @@ mod router;
 mod serve;
 mod state;
 
-pub use links::query;
 pub use api::description::document as openapi_document;
+pub use links::query;
 pub use problem::{FieldError, Problem};
 pub use problems::PROBLEMS;
 pub use router::{ROUTES, Route, router};

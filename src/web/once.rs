@@ -94,7 +94,8 @@ fn key_of(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     let Some(value) = given.next() else { return Ok(None) };
     let text = value.to_str().unwrap_or_default().trim();
     let key = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(text);
-    let sane = (1..=255).contains(&key.len()) && key.bytes().all(|b| (0x21..=0x7e).contains(&b) && !matches!(b, b'"' | b'\\'));
+    let sane =
+        (1..=255).contains(&key.len()) && key.bytes().all(|b| (0x21..=0x7e).contains(&b) && !matches!(b, b'"' | b'\\'));
     if sane && given.next().is_none() {
         return Ok(Some(key.to_owned()));
     }
@@ -241,7 +242,7 @@ mod tests {
         assert_eq!(of(&[b"8e03978e-40d5"]), Ok(Some("8e03978e-40d5".into())));
         assert_eq!(of(&[b"\"8e03978e-40d5\""]), Ok(Some("8e03978e-40d5".into())));
         let long = [b'k'; 256];
-        for strange in [&[&b""[..]][..], &[b"\"\""], &[b"a b"], &[b"\xff"], &[b"a\\b"], &[b"a", b"a"], &[&long]] {
+        for strange in [&[&b""[..]] as &[&[u8]], &[b"\"\""], &[b"a b"], &[b"\xff"], &[b"a\\b"], &[b"a", b"a"], &[&long]] {
             assert!(of(strange).unwrap_err().contains("idempotency_key_invalid"), "{strange:?}");
         }
     }

@@ -18,7 +18,9 @@ impl RequestId {
         let one = given.next().filter(|_| given.next().is_none()).and_then(|value| value.to_str().ok());
         let sane = |text: &&str| {
             (1..=128).contains(&text.len())
-                && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b':' | b'+' | b'/' | b'='))
+                && text
+                    .bytes()
+                    .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b':' | b'+' | b'/' | b'='))
         };
         RequestId(one.filter(sane).map_or_else(|| format!("req_{}", env.draw_hex(16)), str::to_owned))
     }
@@ -47,7 +49,7 @@ mod tests {
         };
         assert_eq!(of(&[b"0af7651916cd43dd-8448:eb"]), "0af7651916cd43dd-8448:eb");
         let long = [b'a'; 129];
-        for insane in [&[][..], &[b""], &[b"a b"], &[b"<script>"], &[b"\xff"], &[b"a", b"b"], &[&long]] {
+        for insane in [&[] as &[&[u8]], &[b""], &[b"a b"], &[b"<script>"], &[b"\xff"], &[b"a", b"b"], &[&long]] {
             let minted = of(insane);
             assert!(minted.starts_with("req_") && minted.len() == 36, "{minted}");
         }

@@ -2,6 +2,11 @@
 
 mod acme_pebble;
 mod api;
+mod api_description;
+mod api_isolation;
+mod api_pace;
+mod api_repeated;
+mod api_resources;
 mod architecture;
 mod ca_trouble;
 mod claims;

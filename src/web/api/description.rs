@@ -97,9 +97,9 @@ struct ForAll;
 impl Modify for ForAll {
     fn modify(&self, openapi: &mut utoipa::openapi::OpenApi) {
         let components = openapi.components.get_or_insert_default();
-        let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some(
-            "A token made with `nameplate token create`, or by this API.",
-        ));
+        let scheme = HttpBuilder::new()
+            .scheme(HttpAuthScheme::Bearer)
+            .description(Some("A token made with `nameplate token create`, or by this API."));
         components.add_security_scheme("token", SecurityScheme::Http(scheme.build()));
         openapi.security = Some(vec![SecurityRequirement::new("token", Vec::<String>::new())]);
         for item in openapi.paths.paths.values_mut() {
@@ -185,7 +185,10 @@ fn complete(operation: &mut Operation, kind: Kind) {
             response.content.insert("application/problem+json".to_owned(), RefOr::T(content));
         }
         let headers = &mut response.headers;
-        headers.insert("X-Request-Id".to_owned(), RefOr::T(text_header("The name of the request: the caller's if it is sane.")));
+        headers.insert(
+            "X-Request-Id".to_owned(),
+            RefOr::T(text_header("The name of the request: the caller's if it is sane.")),
+        );
         if !matches!(status.as_str(), "500" | "503" | "408" | "413" | "415" | "400") {
             let left = "What the caller has left, by policy (draft-ietf-httpapi-ratelimit-headers).";
             headers.insert("RateLimit".to_owned(), RefOr::T(text_header(left)));

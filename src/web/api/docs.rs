@@ -162,8 +162,7 @@ fn operation(method: &str, path: &str, described: &Value, components: &Value) ->
 fn page() -> DocsPage<'static> {
     let whole: Value = serde_json::from_str(document()).unwrap_or_default();
     let components = whole.get("components").cloned().unwrap_or_default();
-    let paths: Vec<(&String, &Value)> =
-        whole.get("paths").and_then(Value::as_object).into_iter().flatten().collect();
+    let paths: Vec<(&String, &Value)> = whole.get("paths").and_then(Value::as_object).into_iter().flatten().collect();
     let tags = whole.get("tags").and_then(Value::as_array).into_iter().flatten();
     let group = |tag: &Value| {
         let name = text(tag, "name");

@@ -174,17 +174,16 @@ pub(in crate::web) async fn list_domains(
     let tenant = whose(&state, &caller, query.tenant.as_deref()).await?;
     let read = |h: &str| Hostname::parse(h, &state.settings.rules);
     let hostname = query.hostname.as_deref().map(read).transpose().map_err(Problem::hostname)?;
-    let claim: Option<Claim> = query.claim.as_deref().map(str::parse).transpose().map_err(|e: UnknownWord| {
-        Problem::wrong("claim", "claim_invalid", e.to_string())
-    })?;
+    let claim: Option<Claim> = query
+        .claim
+        .as_deref()
+        .map(str::parse)
+        .transpose()
+        .map_err(|e: UnknownWord| Problem::wrong("claim", "claim_invalid", e.to_string()))?;
     let after = cursor(query.cursor.as_deref())?;
     let items = show::list(&state.app.store, &DomainFilter { tenant, hostname, claim, after }, limit).await?;
-    let question = [
-        ("limit", Some(limit.to_string())),
-        ("tenant", query.tenant),
-        ("hostname", query.hostname),
-        ("claim", query.claim),
-    ];
+    let question =
+        [("limit", Some(limit.to_string())), ("tenant", query.tenant), ("hostname", query.hostname), ("claim", query.claim)];
     let last = items.last().map(|last| last.id.to_string());
     let next = next_page(&state, "/api/v1/domains", is_full(&items, limit), last, &question);
     Ok(axum::Json(Page { items, next }))

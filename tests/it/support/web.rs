@@ -1,5 +1,6 @@
 //! API and pages over the rig's world, called without a socket.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -26,6 +27,7 @@ pub struct Web {
     pub rig: Rig,
     pub router: Router,
     pub operator: String,
+    settings: Arc<WebSettings>,
 }
 
 /// An answer, read whole.
@@ -65,8 +67,16 @@ impl Web {
 
     /// One whose callers may ask so often in a minute: with a token, and without.
     pub async fn paced(seed: u64, requests_per_minute: u32, failures_per_minute: u32) -> Web {
+        Web::over(Rig::new(seed).await, requests_per_minute, failures_per_minute).await
+    }
+
+    /// One over the database at `url`, which is empty.
+    pub async fn on(seed: u64, url: &str) -> Web {
+        Web::over(Rig::on(seed, url).await, 1_000_000, 1_000_000).await
+    }
+
+    async fn over(rig: Rig, requests_per_minute: u32, failures_per_minute: u32) -> Web {
         let api = ApiConfig { requests_per_minute, failures_per_minute, body_timeout: Duration::from_secs(10) };
-        let rig = Rig::new(seed).await;
         let settings = WebSettings {
             public_url: PUBLIC_URL.to_owned(),
             rules: NameRules { reserved_zones: vec!["app.example".into()], extra_suffixes: vec!["test".into()] },
@@ -74,9 +84,15 @@ impl Web {
             trusted_proxies: vec![],
             api,
         };
-        let router = router(WebState { app: rig.app.clone(), settings: settings.into() });
+        let settings = Arc::new(settings);
+        let router = router(WebState { app: rig.app.clone(), settings: Arc::clone(&settings) });
         let operator = Web::mint(&rig, &Principal::Operator).await;
-        Web { rig, router, operator }
+        Web { rig, router, operator, settings }
+    }
+
+    /// A second process on the same database.
+    pub fn beside(&self) -> Router {
+        router(WebState { app: self.rig.app.clone(), settings: Arc::clone(&self.settings) })
     }
 
     async fn mint(rig: &Rig, principal: &Principal) -> String {
@@ -93,7 +109,12 @@ impl Web {
 
     /// Sends what was built.
     pub async fn send(&self, request: Request<Body>) -> Answer {
-        let (parts, body) = self.router.clone().oneshot(request).await.unwrap().into_parts();
+        Web::send_to(&self.router, request).await
+    }
+
+    /// Sends it to a router.
+    pub async fn send_to(router: &Router, request: Request<Body>) -> Answer {
+        let (parts, body) = router.clone().oneshot(request).await.unwrap().into_parts();
         let bytes = body.collect().await.unwrap().to_bytes();
         Answer { status: parts.status, headers: parts.headers, body: String::from_utf8(bytes.to_vec()).unwrap() }
     }
