@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 
+use super::manual::{CompletionsArgs, ManArgs};
+
 /// A domain of their own for every customer of a SaaS.
 #[derive(Parser)]
 #[command(name = "nameplate", version, about, disable_help_subcommand = true)]
@@ -41,6 +43,10 @@ pub(super) enum Command {
     /// Check the configuration, or describe its keys
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Print what a shell needs to complete this command line
+    Completions(CompletionsArgs),
+    /// Print the manual page, or write all of them
+    Man(ManArgs),
 }
 
 #[derive(Args)]
@@ -55,6 +61,11 @@ pub(super) enum EdgeCommand {
     List,
     /// Count an edge no more, before it is taken down
     Drain {
+        /// Its name or id
+        edge: String,
+    },
+    /// Count a drained edge again
+    Undrain {
         /// Its name or id
         edge: String,
     },
@@ -83,6 +94,12 @@ pub(super) enum TenantCommand {
 pub(super) enum TokenCommand {
     /// Make a token; it is shown this once
     Create(NewToken),
+    /// List tokens, never their secrets
+    List {
+        /// Of one tenant only, by slug or id
+        #[arg(long, value_name = "SLUG")]
+        tenant: Option<String>,
+    },
     /// Take a token back, at once
     Revoke {
         /// Its id, tok_…
@@ -140,6 +157,9 @@ pub(super) enum DomainCommand {
         /// With this hostname only
         #[arg(long)]
         hostname: Option<String>,
+        /// In this state only, such as live
+        #[arg(long)]
+        claim: Option<String>,
     },
     /// Show what to publish, what is seen and what comes next
     Show {

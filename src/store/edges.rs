@@ -102,6 +102,13 @@ pub async fn find(tx: &mut Tx, id_or_name: &str) -> StoreResult<Option<EdgeRow>>
     tx.fetch_optional(stmt.bind(id_or_name)).await?.as_ref().map(edge).transpose()
 }
 
+/// The edge that had this name last, of those that are shut out and gave it free.
+pub async fn revoked_as(tx: &mut Tx, name: &str) -> StoreResult<Option<EdgeRow>> {
+    let stmt = sql("SELECT id, name, public_key, status, cursor_epoch, cursor_seq, heartbeat_at, lost_at, enrolled_at \
+                    FROM edges WHERE status = 'revoked' AND name = $1 || ' ' || id ORDER BY id DESC LIMIT 1");
+    tx.fetch_optional(stmt.bind(name)).await?.as_ref().map(edge).transpose()
+}
+
 /// All edges, the oldest first.
 pub async fn list(store: &Store) -> StoreResult<Vec<EdgeRow>> {
     let stmt = sql("SELECT id, name, public_key, status, cursor_epoch, cursor_seq, heartbeat_at, lost_at, enrolled_at \

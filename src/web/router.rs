@@ -51,6 +51,8 @@ routes! {
     open get "/assets/style.css" => pages::style;
     open get "/api/openapi.json" => api::description::openapi;
     open get "/api/docs" => api::docs::show_docs;
+    open get "/api/docs/documents" => api::docs::show_documents;
+    open get "/api/docs/problems" => api::docs::show_problems;
     open get "/assets/api-docs.css" => api::docs::style;
     token post "/api/v1/tenants" => api::tenants::create_tenant;
     token get "/api/v1/tenants" => api::tenants::list_tenants;

@@ -34,6 +34,7 @@ pub(in crate::web) struct CertificatesQuery {
     #[param(value_type = Option<String>, format = DateTime, example = "2027-01-15T08:00:00Z")]
     expires_before: Option<String>,
     /// From the `next` of the page before.
+    #[param(pattern = "^[A-Za-z0-9_-]+$")]
     cursor: Option<String>,
     /// How many items a page holds.
     #[param(minimum = 1, maximum = 200, default = 50)]

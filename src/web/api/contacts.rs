@@ -4,6 +4,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
+use utoipa::openapi::schema::{Array, ArrayBuilder, SchemaType, Type};
 use utoipa::{IntoParams, ToSchema};
 
 use super::tenants::own_tenant;
@@ -32,8 +33,12 @@ pub(in crate::web) struct NewContactBody {
     kinds: Option<Vec<ContactKind>>,
 }
 
-fn kinds() -> utoipa::openapi::schema::Array {
-    utoipa::openapi::schema::ArrayBuilder::new().items(words::contact_kind()).min_items(Some(1)).build()
+fn kinds() -> Array {
+    ArrayBuilder::new()
+        .schema_type(SchemaType::from_iter([Type::Array, Type::Null]))
+        .items(words::contact_kind())
+        .min_items(Some(1))
+        .build()
 }
 
 /// Add a contact
@@ -82,6 +87,7 @@ pub(in crate::web) async fn add_contact(
 #[into_params(parameter_in = Query)]
 pub(in crate::web) struct ContactsQuery {
     /// From the `next` of the page before.
+    #[param(pattern = "^[A-Za-z0-9_-]+$")]
     cursor: Option<String>,
     /// How many items a page holds.
     #[param(minimum = 1, maximum = 200, default = 50)]

@@ -135,15 +135,14 @@ fn problem(description: &str) -> Response {
     ResponseBuilder::new().description(description).build()
 }
 
-fn parameter(name: &str, description: &str, example: &str, most: usize) -> Parameter {
-    let schema = ObjectBuilder::new().schema_type(Type::String).min_length(Some(1)).max_length(Some(most)).build();
+fn parameter(name: &str, description: &str, pattern: Option<&str>) -> Parameter {
+    let schema = ObjectBuilder::new().schema_type(Type::String).pattern(pattern).build();
     ParameterBuilder::new()
         .name(name)
         .parameter_in(ParameterIn::Header)
         .required(Required::False)
         .description(Some(description))
         .schema(Some(schema))
-        .example(Some(example.into()))
         .build()
 }
 
@@ -152,12 +151,16 @@ fn complete(operation: &mut Operation, kind: Kind) {
     let parameters = operation.parameters.get_or_insert_default();
     if kind == Kind::Post && has_body {
         let what = "Sent again with the same key, the request does nothing new and gets the same answer, for 24 hours.";
-        parameters.push(parameter("Idempotency-Key", what, "8e03978e-40d5-43dd-bc93-6894a57f9324", 255).into());
+        parameters.push(parameter("Idempotency-Key", what, Some("^[!#-\\[\\]-~]{1,255}$")).into());
     }
     if kind == Kind::Read {
-        parameters.push(parameter("If-None-Match", "ETags that the caller has: 304 if one fits.", "*", 1000).into());
+        parameters.push(parameter("If-None-Match", "ETags that the caller has: 304 if one fits.", None).into());
     }
     let responses = &mut operation.responses.responses;
+    if responses.contains_key("412") {
+        let what = "The ETag of the version that the request counts on; any other is refused with 412.";
+        parameters.push(parameter("If-Match", what, None).into());
+    }
     let mut add = |status: &str, description: &str| {
         responses.entry(status.to_owned()).or_insert_with(|| RefOr::T(problem(description)));
     };

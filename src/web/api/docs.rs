@@ -4,13 +4,12 @@ use std::sync::OnceLock;
 
 use askama::Template;
 use axum::http::header;
-use axum::response::IntoResponse;
+use axum::response::{IntoResponse, Response};
 use serde_json::Value;
 
 use super::description::document;
 use crate::web::PROBLEMS;
-use crate::web::problem::Problem;
-use crate::web::problem::html;
+use crate::web::problem::{Problem, html};
 
 /// One row of a table: a parameter, a field, a header.
 struct Row {
@@ -53,15 +52,31 @@ struct Shape {
     fields: Vec<Row>,
 }
 
-/// The page.
+/// The page of the operations.
 #[derive(Template)]
 #[template(path = "api_docs.html")]
-struct DocsPage<'a> {
+struct DocsPage {
     about: Vec<String>,
     groups: Vec<Group>,
+    common: Vec<Answer>,
+}
+
+/// The page of the documents that they give out and take in.
+#[derive(Template)]
+#[template(path = "api_documents.html")]
+struct DocumentsPage {
     shapes: Vec<Shape>,
+}
+
+/// The page of the problems.
+#[derive(Template)]
+#[template(path = "api_problems.html")]
+struct ProblemsPage<'a> {
     problems: &'a [(&'a str, u16, &'a str)],
 }
+
+/// What every operation may answer is said once.
+const COMMON: &[&str] = &["304", "400", "401", "408", "413", "415", "429", "500", "503"];
 
 fn text(value: &Value, key: &str) -> String {
     value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
@@ -155,12 +170,22 @@ fn operation(method: &str, path: &str, described: &Value, components: &Value) ->
         about: paragraphs(&text(described, "description")),
         parameters: parameters.map(parameter).collect(),
         body,
-        answers: answers.map(answer).collect(),
+        answers: answers.filter(|(status, _)| !is_common(status, described)).map(answer).collect(),
     }
 }
 
-fn page() -> DocsPage<'static> {
-    let whole: Value = serde_json::from_str(document()).unwrap_or_default();
+/// Whether this answer is one that every operation may give; what an operation adds of its own is not.
+fn is_common(status: &str, described: &Value) -> bool {
+    let about = described.pointer(&format!("/responses/{status}/description")).and_then(Value::as_str).unwrap_or_default();
+    COMMON.contains(&status) && !about.contains("too_soon")
+}
+
+fn whole() -> Value {
+    serde_json::from_str(document()).unwrap_or_default()
+}
+
+fn operations_page() -> DocsPage {
+    let whole = whole();
     let components = whole.get("components").cloned().unwrap_or_default();
     let paths: Vec<(&String, &Value)> = whole.get("paths").and_then(Value::as_object).into_iter().flatten().collect();
     let tags = whole.get("tags").and_then(Value::as_array).into_iter().flatten();
@@ -175,32 +200,60 @@ fn page() -> DocsPage<'static> {
         });
         Group { about: text(tag, "description"), operations: operations.collect(), name: name.clone() }
     };
+    let about = whole.pointer("/info/description").and_then(Value::as_str).unwrap_or_default().replace('`', "");
+    let of_one = |status: &&str| {
+        let all = paths.iter().flat_map(|(_, item)| item.as_object().into_iter().flatten());
+        let about = all.filter_map(|(_, described)| {
+            described.pointer(&format!("/responses/{status}/description")).and_then(Value::as_str)
+        });
+        let about = about.max_by_key(|about| about.len()).unwrap_or_default().to_owned();
+        Answer { status: (*status).to_owned(), about, document: String::new() }
+    };
+    DocsPage { about: paragraphs(&about), groups: tags.map(group).collect(), common: COMMON.iter().map(of_one).collect() }
+}
+
+fn documents_page() -> DocumentsPage {
+    let whole = whole();
+    let components = whole.get("components").cloned().unwrap_or_default();
     let schemas = components.get("schemas").and_then(Value::as_object).into_iter().flatten();
     let shape = |(name, schema): (&String, &Value)| Shape {
         name: name.clone(),
         about: text(schema, "description"),
         fields: fields(schema, &components),
     };
-    DocsPage {
-        about: paragraphs(&whole.pointer("/info/description").and_then(Value::as_str).unwrap_or_default().replace('`', "")),
-        groups: tags.map(group).collect(),
-        shapes: schemas.map(shape).collect(),
-        problems: PROBLEMS,
-    }
+    // A page of a list is said once, in words.
+    DocumentsPage { shapes: schemas.filter(|(name, _)| !name.starts_with("Page_")).map(shape).collect() }
 }
 
-/// `GET /api/docs`
-pub(in crate::web) async fn show_docs() -> Result<impl IntoResponse, Problem> {
-    static PAGE: OnceLock<String> = OnceLock::new();
-    let text = match PAGE.get() {
-        Some(text) => text.clone(),
+/// A page that never changes while this version runs is rendered once.
+fn rendered(kept: &'static OnceLock<String>, page: impl FnOnce() -> Result<String, Problem>) -> Result<Response, Problem> {
+    let text = match kept.get() {
+        Some(text) => text,
         None => {
-            let rendered = html(&page())?.0;
-            PAGE.get_or_init(|| rendered).clone()
+            let rendered = page()?;
+            kept.get_or_init(|| rendered)
         }
     };
     let headers = [(header::CONTENT_TYPE, "text/html; charset=utf-8"), (header::CACHE_CONTROL, "public, max-age=300")];
-    Ok((headers, text))
+    Ok((headers, text.as_str()).into_response())
+}
+
+/// `GET /api/docs`
+pub(in crate::web) async fn show_docs() -> Result<Response, Problem> {
+    static PAGE: OnceLock<String> = OnceLock::new();
+    rendered(&PAGE, || Ok(html(&operations_page())?.0))
+}
+
+/// `GET /api/docs/documents`
+pub(in crate::web) async fn show_documents() -> Result<Response, Problem> {
+    static PAGE: OnceLock<String> = OnceLock::new();
+    rendered(&PAGE, || Ok(html(&documents_page())?.0))
+}
+
+/// `GET /api/docs/problems`
+pub(in crate::web) async fn show_problems() -> Result<Response, Problem> {
+    static PAGE: OnceLock<String> = OnceLock::new();
+    rendered(&PAGE, || Ok(html(&ProblemsPage { problems: PROBLEMS })?.0))
 }
 
 /// `GET /assets/api-docs.css`

@@ -151,6 +151,7 @@ pub(in crate::web) struct DomainsQuery {
     #[param(schema_with = words::claim)]
     claim: Option<String>,
     /// From the `next` of the page before.
+    #[param(pattern = "^[A-Za-z0-9_-]+$")]
     cursor: Option<String>,
     /// How many items a page holds.
     #[param(minimum = 1, maximum = 200, default = 50)]
@@ -212,8 +213,7 @@ pub(in crate::web) async fn get_domain(
 ///
 /// Asks for a look at DNS at once; the look follows in a moment. At most once in five seconds for a domain.
 #[utoipa::path(post, path = "/api/v1/domains/{id}/check", tag = "Domains", operation_id = "checkDomain",
-    params(("id" = String, Path, description = "Its id.", example = "dom_019b0000000070008000000000000001"),
-        ("If-Match" = Option<String>, Header, description = "The ETag that the request counts on.")),
+    params(("id" = String, Path, description = "Its id.", example = "dom_019b0000000070008000000000000001")),
     responses(
         (status = 202, description = "The domain as it stands; the look is under way.", body = DomainBody),
         (status = 404, description = "`domain_not_found`"),
@@ -238,8 +238,7 @@ pub(in crate::web) async fn check_domain(
 /// A claim that was never proven is withdrawn; any other is releasing: it is not served from then on, and the name is kept
 /// back for a while.
 #[utoipa::path(delete, path = "/api/v1/domains/{id}", tag = "Domains", operation_id = "removeDomain",
-    params(("id" = String, Path, description = "Its id.", example = "dom_019b0000000070008000000000000001"),
-        ("If-Match" = Option<String>, Header, description = "The ETag that the removal counts on.")),
+    params(("id" = String, Path, description = "Its id.", example = "dom_019b0000000070008000000000000001")),
     responses(
         (status = 200, description = "What became of it.", body = DomainBody),
         (status = 404, description = "`domain_not_found`"),

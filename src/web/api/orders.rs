@@ -20,6 +20,7 @@ use crate::web::state::WebState;
 #[into_params(parameter_in = Query)]
 pub(in crate::web) struct OrdersQuery {
     /// From the `next` of the page before.
+    #[param(pattern = "^[A-Za-z0-9_-]+$")]
     cursor: Option<String>,
     /// How many items a page holds.
     #[param(minimum = 1, maximum = 200, default = 50)]

@@ -42,7 +42,7 @@ pub(in crate::web) struct NewTenantBody {
     /// The label of its canonical host: small letters, digits and hyphens. It is never given to another.
     slug: String,
     /// What people call it; the slug where nothing is said.
-    #[schema(min_length = 1, max_length = 200, nullable = false)]
+    #[schema(min_length = 1, max_length = 200)]
     name: Option<String>,
 }
 
@@ -88,6 +88,7 @@ pub(in crate::web) async fn create_tenant(
 #[into_params(parameter_in = Query)]
 pub(in crate::web) struct TenantsQuery {
     /// From the `next` of the page before.
+    #[param(pattern = "^[A-Za-z0-9_-]+$")]
     cursor: Option<String>,
     /// How many items a page holds.
     #[param(minimum = 1, maximum = 200, default = 50)]
@@ -146,10 +147,10 @@ pub(in crate::web) async fn get_tenant(
 #[schema(as = TenantChange, example = json!({ "name": "Acme GmbH", "tier": "gold" }), min_properties = 1)]
 pub(in crate::web) struct ChangeBody {
     /// What people call it.
-    #[schema(min_length = 1, max_length = 200, nullable = false)]
+    #[schema(min_length = 1, max_length = 200)]
     name: Option<String>,
     /// Its tier: a word of the platform's own.
-    #[schema(min_length = 1, max_length = 60, nullable = false)]
+    #[schema(min_length = 1, max_length = 60)]
     tier: Option<String>,
 }
 
@@ -157,8 +158,7 @@ pub(in crate::web) struct ChangeBody {
 ///
 /// Changes the name, the tier or both. The slug never changes.
 #[utoipa::path(patch, path = "/api/v1/tenants/{id}", tag = "Tenants", operation_id = "changeTenant",
-    params(("id" = String, Path, description = "Its id or slug.", example = "acme"),
-        ("If-Match" = Option<String>, Header, description = "The ETag that the change counts on.")),
+    params(("id" = String, Path, description = "Its id or slug.", example = "acme")),
     request_body = ChangeBody,
     responses(
         (status = 200, description = "The tenant as it is now.", body = TenantView),

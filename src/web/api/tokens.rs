@@ -120,6 +120,7 @@ pub(in crate::web) struct TokensQuery {
     #[param(example = "acme")]
     tenant: Option<String>,
     /// From the `next` of the page before.
+    #[param(pattern = "^[A-Za-z0-9_-]+$")]
     cursor: Option<String>,
     /// How many items a page holds.
     #[param(minimum = 1, maximum = 200, default = 50)]
