@@ -3,6 +3,7 @@
 mod acme_pebble;
 mod api;
 mod api_description;
+mod api_examples;
 mod api_isolation;
 mod api_pace;
 mod api_repeated;

@@ -101,6 +101,11 @@ impl Modify for ForAll {
             .scheme(HttpAuthScheme::Bearer)
             .description(Some("A token made with `nameplate token create`, or by this API."));
         components.add_security_scheme("token", SecurityScheme::Http(scheme.build()));
+        for (name, status, about) in SHARED {
+            let mut response = ResponseBuilder::new().description(*about).build();
+            finish(status, true, &mut response);
+            components.responses.insert((*name).to_owned(), RefOr::T(response));
+        }
         openapi.security = Some(vec![SecurityRequirement::new("token", Vec::<String>::new())]);
         for item in openapi.paths.paths.values_mut() {
             each(item, complete);
@@ -131,8 +136,42 @@ fn text_header(description: &str) -> Header {
     HeaderBuilder::new().schema(Some(schema)).description(Some(description)).build()
 }
 
-fn problem(description: &str) -> Response {
-    ResponseBuilder::new().description(description).build()
+/// Answers that many operations share: name, status, the codes or what it means.
+const SHARED: &[(&str, &str, &str)] = &[
+    ("NotModified", "304", "The caller has it already."),
+    ("BadQuery", "400", "`bad_query`"),
+    ("BadRequest", "400", "`bad_query`, `bad_json`, `body_cut_off`"),
+    ("BadKeyedRequest", "400", "`bad_query`, `bad_json`, `body_cut_off`, `idempotency_key_invalid`"),
+    ("Unauthorized", "401", "`unauthorized`"),
+    ("BodyTooSlow", "408", "`body_too_slow`"),
+    ("BodyTooLarge", "413", "`body_too_large`"),
+    ("NotJson", "415", "`not_json`"),
+    ("TooManyRequests", "429", "`too_many_requests`"),
+    ("Failed", "500", "`failed`"),
+    ("Unavailable", "503", "`store_unavailable`"),
+];
+
+/// Adds what follows from the status of an answer: its document, where it is a problem, and its headers.
+fn finish(status: &str, reads: bool, response: &mut Response) {
+    if status.starts_with(['4', '5']) && response.content.is_empty() {
+        let content = ContentBuilder::new().schema(Some(Ref::from_schema_name("Problem"))).build();
+        response.content.insert("application/problem+json".to_owned(), RefOr::T(content));
+    }
+    let mut header = |name: &str, about: &str| {
+        response.headers.insert(name.to_owned(), RefOr::T(text_header(about)));
+    };
+    header("X-Request-Id", "The name of the request: the caller's if it is sane.");
+    if !matches!(status, "400" | "408" | "413" | "415" | "500" | "503") {
+        header("RateLimit", "What the caller has left, by policy.");
+        header("RateLimit-Policy", "How much there is in how many seconds.");
+    }
+    match status {
+        "401" => header("WWW-Authenticate", "That a bearer token is wanted."),
+        "429" | "503" => header("Retry-After", "After how many seconds to try again."),
+        "304" => header("ETag", "The version that is known."),
+        "200" if reads => header("ETag", "The version that is shown."),
+        _ => {}
+    }
 }
 
 fn parameter(name: &str, description: &str, pattern: Option<&str>) -> Parameter {
@@ -161,53 +200,21 @@ fn complete(operation: &mut Operation, kind: Kind) {
         let what = "The ETag of the version that the request counts on; any other is refused with 412.";
         parameters.push(parameter("If-Match", what, None).into());
     }
-    let mut add = |status: &str, description: &str| {
-        responses.entry(status.to_owned()).or_insert_with(|| RefOr::T(problem(description)));
+    let bad = match (kind, has_body) {
+        (Kind::Post, true) => "BadKeyedRequest",
+        (_, true) => "BadRequest",
+        (_, false) => "BadQuery",
     };
-    let keyed = if kind == Kind::Post && has_body { ", `idempotency_key_invalid`" } else { "" };
-    let body = if has_body { ", `bad_json`, `body_cut_off`" } else { "" };
-    add("400", &format!("`bad_query`{body}{keyed}"));
-    add("401", "`unauthorized`");
-    add("429", "`too_many_requests`");
-    add("500", "`failed`");
-    add("503", "`store_unavailable`");
-    if has_body {
-        add("408", "`body_too_slow`");
-        add("413", "`body_too_large`");
-        add("415", "`not_json`");
-    }
-    if kind == Kind::Read {
-        add("304", "The caller has it already.");
+    let of_body = ["BodyTooSlow", "BodyTooLarge", "NotJson"].into_iter().filter(|_| has_body);
+    let of_reads = ["NotModified"].into_iter().filter(|_| kind == Kind::Read);
+    let always = ["Unauthorized", "TooManyRequests", "Failed", "Unavailable"];
+    for name in always.into_iter().chain([bad]).chain(of_body).chain(of_reads) {
+        let Some((_, status, _)) = SHARED.iter().find(|(shared, ..)| *shared == name) else { continue };
+        responses.entry((*status).to_owned()).or_insert_with(|| RefOr::Ref(Ref::from_response_name(name)));
     }
     for (status, response) in responses.iter_mut() {
-        let RefOr::T(response) = response else { continue };
-        let refused = status.starts_with('4') || status.starts_with('5');
-        if refused && response.content.is_empty() {
-            let schema = Ref::from_schema_name("Problem");
-            let content = ContentBuilder::new().schema(Some(schema)).build();
-            response.content.insert("application/problem+json".to_owned(), RefOr::T(content));
-        }
-        let headers = &mut response.headers;
-        headers.insert(
-            "X-Request-Id".to_owned(),
-            RefOr::T(text_header("The name of the request: the caller's if it is sane.")),
-        );
-        if !matches!(status.as_str(), "500" | "503" | "408" | "413" | "415" | "400") {
-            let left = "What the caller has left, by policy (draft-ietf-httpapi-ratelimit-headers).";
-            headers.insert("RateLimit".to_owned(), RefOr::T(text_header(left)));
-            headers.insert("RateLimit-Policy".to_owned(), RefOr::T(text_header("How much there is in how many seconds.")));
-        }
-        match (status.as_str(), kind) {
-            ("401", _) => {
-                headers.insert("WWW-Authenticate".to_owned(), RefOr::T(text_header("That a bearer token is wanted.")));
-            }
-            ("429" | "503", _) => {
-                headers.insert("Retry-After".to_owned(), RefOr::T(text_header("After how many seconds to try again.")));
-            }
-            ("200" | "304", Kind::Read) => {
-                headers.insert("ETag".to_owned(), RefOr::T(text_header("The version that is shown.")));
-            }
-            _ => {}
+        if let RefOr::T(response) = response {
+            finish(status, kind == Kind::Read, response);
         }
     }
     if let Some(RefOr::T(RequestBody { required, .. })) = &mut operation.request_body {

@@ -23,6 +23,8 @@ struct Row {
 struct Answer {
     status: String,
     about: String,
+    /// What comes before the document's name.
+    form: &'static str,
     document: String,
 }
 
@@ -75,8 +77,8 @@ struct ProblemsPage<'a> {
     problems: &'a [(&'a str, u16, &'a str)],
 }
 
-/// What every operation may answer is said once.
-const COMMON: &[&str] = &["304", "400", "401", "408", "413", "415", "429", "500", "503"];
+/// What the schema of a page of a list is called, before the name of its items.
+const PAGE: &str = "Page_";
 
 fn text(value: &Value, key: &str) -> String {
     value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
@@ -87,13 +89,13 @@ fn paragraphs(text: &str) -> Vec<String> {
 }
 
 /// What a schema is, in a few words.
-fn kind(schema: &Value) -> String {
+fn kind_of(schema: &Value) -> String {
     if let Some(name) = schema.get("$ref").and_then(Value::as_str) {
         return name.rsplit('/').next().unwrap_or_default().to_owned();
     }
     for several in ["oneOf", "anyOf", "allOf"] {
         if let Some(parts) = schema.get(several).and_then(Value::as_array) {
-            return parts.iter().map(kind).collect::<Vec<_>>().join(" or ");
+            return parts.iter().map(kind_of).collect::<Vec<_>>().join(" or ");
         }
     }
     if let Some(words) = schema.get("enum").and_then(Value::as_array) {
@@ -101,7 +103,7 @@ fn kind(schema: &Value) -> String {
     }
     let format = schema.get("format").and_then(Value::as_str);
     let name = |kind: &str| match (kind, format) {
-        ("array", _) => format!("list of {}", schema.get("items").map(kind_of_items).unwrap_or_default()),
+        ("array", _) => format!("list of {}", schema.get("items").map(kind_of).unwrap_or_default()),
         ("string", Some("date-time")) => "time".to_owned(),
         ("string", Some("uri")) => "URL".to_owned(),
         ("string", _) => "text".to_owned(),
@@ -114,10 +116,6 @@ fn kind(schema: &Value) -> String {
         Some(Value::Array(all)) => all.iter().filter_map(Value::as_str).map(name).collect::<Vec<_>>().join(" or "),
         _ => "any JSON".to_owned(),
     }
-}
-
-fn kind_of_items(items: &Value) -> String {
-    kind(items)
 }
 
 /// The fields of a schema, those of its parts included.
@@ -134,7 +132,7 @@ fn fields(schema: &Value, components: &Value) -> Vec<Row> {
     let all = schema.get("properties").and_then(Value::as_object);
     let row = |(name, schema): (&String, &Value)| Row {
         name: name.clone(),
-        kind: kind(schema),
+        kind: kind_of(schema),
         required: needed.contains(&name.as_str()),
         about: text(schema, "description"),
     };
@@ -145,7 +143,7 @@ fn operation(method: &str, path: &str, described: &Value, components: &Value) ->
     let parameters = described.get("parameters").and_then(Value::as_array).into_iter().flatten();
     let parameter = |p: &Value| Row {
         name: text(p, "name"),
-        kind: format!("{}, {}", text(p, "in"), p.get("schema").map(kind).unwrap_or_default()),
+        kind: format!("{}, {}", text(p, "in"), p.get("schema").map(kind_of).unwrap_or_default()),
         required: p.get("required").and_then(Value::as_bool).unwrap_or(false),
         about: text(p, "description"),
     };
@@ -154,13 +152,16 @@ fn operation(method: &str, path: &str, described: &Value, components: &Value) ->
         let named = of_component.and_then(|name| components.pointer(name.trim_start_matches("#/components")));
         let example = named.unwrap_or(schema).get("example");
         let example = example.and_then(|e| serde_json::to_string_pretty(e).ok()).unwrap_or_default();
-        (kind(schema), fields(schema, components), example)
+        (kind_of(schema), fields(schema, components), example)
     });
     let answers = described.get("responses").and_then(Value::as_object).into_iter().flatten();
-    let answer = |(status, response): (&String, &Value)| Answer {
-        status: status.clone(),
-        about: text(response, "description"),
-        document: response.pointer("/content/application~1json/schema").map(kind).unwrap_or_default(),
+    let answer = |(status, response): (&String, &Value)| {
+        let document = response.pointer("/content/application~1json/schema").map(kind_of).unwrap_or_default();
+        let (form, document) = match document.strip_prefix(PAGE) {
+            Some(items) => ("A page of", items.to_owned()),
+            None => ("", document),
+        };
+        Answer { status: status.clone(), about: text(response, "description"), form, document }
     };
     Operation {
         id: text(described, "operationId"),
@@ -170,14 +171,9 @@ fn operation(method: &str, path: &str, described: &Value, components: &Value) ->
         about: paragraphs(&text(described, "description")),
         parameters: parameters.map(parameter).collect(),
         body,
-        answers: answers.filter(|(status, _)| !is_common(status, described)).map(answer).collect(),
+        // What many share is given by reference, and said once.
+        answers: answers.filter(|(_, response)| response.get("$ref").is_none()).map(answer).collect(),
     }
-}
-
-/// Whether this answer is one that every operation may give; what an operation adds of its own is not.
-fn is_common(status: &str, described: &Value) -> bool {
-    let about = described.pointer(&format!("/responses/{status}/description")).and_then(Value::as_str).unwrap_or_default();
-    COMMON.contains(&status) && !about.contains("too_soon")
 }
 
 fn whole() -> Value {
@@ -201,15 +197,25 @@ fn operations_page() -> DocsPage {
         Group { about: text(tag, "description"), operations: operations.collect(), name: name.clone() }
     };
     let about = whole.pointer("/info/description").and_then(Value::as_str).unwrap_or_default().replace('`', "");
-    let of_one = |status: &&str| {
+    let shared = components.get("responses").and_then(Value::as_object).into_iter().flatten();
+    let mut common: Vec<Answer> = shared
+        .map(|(name, response)| Answer {
+            status: name.clone(),
+            about: text(response, "description"),
+            form: "",
+            document: String::new(),
+        })
+        .collect();
+    for answer in &mut common {
+        let named = format!("#/components/responses/{}", answer.status);
         let all = paths.iter().flat_map(|(_, item)| item.as_object().into_iter().flatten());
-        let about = all.filter_map(|(_, described)| {
-            described.pointer(&format!("/responses/{status}/description")).and_then(Value::as_str)
-        });
-        let about = about.max_by_key(|about| about.len()).unwrap_or_default().to_owned();
-        Answer { status: (*status).to_owned(), about, document: String::new() }
-    };
-    DocsPage { about: paragraphs(&about), groups: tags.map(group).collect(), common: COMMON.iter().map(of_one).collect() }
+        let given =
+            all.flat_map(|(_, described)| described.get("responses").and_then(Value::as_object).into_iter().flatten());
+        let status = given.filter(|(_, response)| text(response, "$ref") == named).map(|(status, _)| status.clone()).next();
+        answer.status = status.unwrap_or_default();
+    }
+    common.sort_by(|a, b| (&a.status, a.about.len()).cmp(&(&b.status, b.about.len())));
+    DocsPage { about: paragraphs(&about), groups: tags.map(group).collect(), common }
 }
 
 fn documents_page() -> DocumentsPage {
@@ -222,7 +228,7 @@ fn documents_page() -> DocumentsPage {
         fields: fields(schema, &components),
     };
     // A page of a list is said once, in words.
-    DocumentsPage { shapes: schemas.filter(|(name, _)| !name.starts_with("Page_")).map(shape).collect() }
+    DocumentsPage { shapes: schemas.filter(|(name, _)| !name.starts_with(PAGE)).map(shape).collect() }
 }
 
 /// A page that never changes while this version runs is rendered once.
