@@ -76,7 +76,7 @@ impl Web {
     }
 
     async fn over(rig: Rig, requests_per_minute: u32, failures_per_minute: u32) -> Web {
-        let api = ApiConfig { requests_per_minute, failures_per_minute, body_timeout: Duration::from_secs(10) };
+        let api = ApiConfig { requests_per_minute, failures_per_minute, body_timeout: Duration::from_secs(30) };
         let settings = WebSettings {
             public_url: PUBLIC_URL.to_owned(),
             rules: NameRules { reserved_zones: vec!["app.example".into()], extra_suffixes: vec!["test".into()] },
