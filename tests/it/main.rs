@@ -4,6 +4,7 @@ mod acme_pebble;
 mod api;
 mod architecture;
 mod ca_trouble;
+mod certbot;
 mod claims;
 mod cli;
 mod crash;
