@@ -9,6 +9,7 @@ mod claims;
 mod cli;
 mod crash;
 mod dns_cases;
+mod dns_changing;
 mod dns_fields;
 mod dns_limits;
 mod dns_more;
