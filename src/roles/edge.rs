@@ -28,6 +28,9 @@ pub async fn run_edge(
         https_port: config.edge.external_port,
         join_token: config.edge.join_token.clone(),
         drain,
+        limits: config.edge.limits.clone(),
+        access_log: config.edge.access_log.clone().map(|path| (path, config.edge.access_log_sample)),
+        proof_secret: config.edge.proof_secret.clone(),
     };
     let edge = Edge::open(settings, env.clone())?;
     let listeners = match listeners {

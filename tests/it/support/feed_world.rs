@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use nameplate::config::{Config, Sources};
 use nameplate::edge::{Edge, EdgeListeners, EdgeSettings, EdgeView};
 use nameplate::env::Env;
 use nameplate::feed::Feed;
@@ -267,6 +268,12 @@ impl World {
         let token = self.join_token().await;
         RunningEdge::start(&self.dir.path().join(name), name, upstream, Some(token)).await
     }
+
+    /// The same with other settings.
+    pub async fn edge_with(&self, name: &str, upstream: SocketAddr, change: impl FnOnce(&mut EdgeSettings)) -> RunningEdge {
+        let token = self.join_token().await;
+        RunningEdge::start_with(&self.dir.path().join(name), name, upstream, Some(token), change).await
+    }
 }
 
 pub struct RunningEdge {
@@ -279,14 +286,28 @@ pub struct RunningEdge {
 
 impl RunningEdge {
     pub async fn start(dir: &Path, name: &str, upstream: SocketAddr, join_token: Option<Secret>) -> RunningEdge {
-        let settings = EdgeSettings {
+        RunningEdge::start_with(dir, name, upstream, join_token, |_| {}).await
+    }
+
+    pub async fn start_with(
+        dir: &Path,
+        name: &str,
+        upstream: SocketAddr,
+        join_token: Option<Secret>,
+        change: impl FnOnce(&mut EdgeSettings),
+    ) -> RunningEdge {
+        let mut settings = EdgeSettings {
             state_dir: dir.to_owned(),
             name: name.to_owned(),
             upstream: format!("http://{upstream}"),
             https_port: 8443,
             join_token,
             drain: Duration::from_secs(20),
+            limits: Config::read(Sources::none()).unwrap().edge.limits,
+            access_log: None,
+            proof_secret: None,
         };
+        change(&mut settings);
         let edge = Edge::open(settings, Env::real()).unwrap();
         let plain = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let tls = TcpListener::bind("127.0.0.1:0").await.unwrap();
