@@ -1,10 +1,11 @@
 //! An edge from the configuration, without a database.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::{StartError, bind};
+use super::{StartError, bind, observe};
 use crate::config::{Config, Role};
 use crate::edge::{Edge, EdgeListeners, EdgeSettings};
 use crate::env::Env;
@@ -40,5 +41,6 @@ pub async fn run_edge(
             tls: bind("edge.tls_listen", config.edge.tls_listen).await?,
         },
     };
+    let _watching = observe::start(config, Arc::new(edge.view()), env).await?;
     Ok(edge.run(listeners, stop).await?)
 }

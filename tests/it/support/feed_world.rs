@@ -13,6 +13,7 @@ use nameplate::mint;
 use nameplate::model::conclude::Rollout;
 use nameplate::model::feed::HostAction;
 use nameplate::model::id::{CertificateId, ChallengeId, DomainId, EventId, IssuerId, OrderId, TenantId};
+use nameplate::model::moment::Moment;
 use nameplate::model::secret::Secret;
 use nameplate::store::rollout::rollout;
 use nameplate::store::{OpenSettings, Store, outbox, sql};
@@ -196,6 +197,16 @@ impl World {
         ] {
             self.store.execute(stmt).await.unwrap();
         }
+        id
+    }
+
+    /// A certificate that the feed says expires then; announced.
+    pub async fn certificate_until(&self, name: &str, until: Moment) -> CertificateId {
+        let (chain, key) = self.ca.leaf(name);
+        let id = self.store_certificate(name, &chain, key).await;
+        let stmt = sql("UPDATE certificates SET not_after = $2 WHERE id = $1").bind(id.as_str()).bind(until);
+        assert_eq!(self.store.execute(stmt).await.unwrap(), 1);
+        self.announce("certificate", id.as_str(), 1).await;
         id
     }
 
