@@ -41,6 +41,7 @@ use crate::model::look::Platform;
 use crate::reach::Reach;
 use crate::store::situation::CountedEdges;
 use crate::store::{Store, StoreError, Wake};
+use crate::telemetry::metrics::ControlMeters;
 use crate::vault::{Vault, VaultError};
 
 /// What the operator decided.
@@ -121,6 +122,8 @@ pub struct App {
     pub bells: Bells,
     /// Where a step may be cut.
     pub boundary: Arc<dyn Boundary>,
+    /// What is counted.
+    pub meters: Arc<ControlMeters>,
 }
 
 impl App {

@@ -1,8 +1,8 @@
 //! All sections together, and what each role cannot do without.
 
 use super::{
-    ConfigError, DatabaseConfig, DnsConfig, EdgeConfig, FeedConfig, IssuerConfig, JobsConfig, Key, LogConfig, NamesConfig,
-    Problem, ReachConfig, Reader, RoutingConfig, ServerConfig, Sources, VaultConfig,
+    ConfigError, DatabaseConfig, DnsConfig, EdgeConfig, FeedConfig, IssuerConfig, JobsConfig, Key, LogConfig, MetricsConfig,
+    NamesConfig, Problem, ReachConfig, Reader, RoutingConfig, ServerConfig, Sources, VaultConfig,
 };
 use crate::model::domain::RoutingMode;
 use crate::model::hostname::{Hostname, NameRules};
@@ -24,6 +24,7 @@ pub struct Config {
     pub feed: FeedConfig,
     pub edge: EdgeConfig,
     pub jobs: JobsConfig,
+    pub metrics: MetricsConfig,
     pub log: LogConfig,
 }
 
@@ -65,6 +66,7 @@ impl Config {
             feed: FeedConfig::read(r),
             edge: EdgeConfig::read(r),
             jobs: JobsConfig::read(r),
+            metrics: MetricsConfig::read(r),
             log: LogConfig::read(r),
         };
         let (keys, problems) = reader.finish();

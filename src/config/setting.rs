@@ -30,6 +30,7 @@ by_from_str! {
     bool: "true or false";
     u16: "a whole number from 0 to 65535";
     u32: "a whole number from 0 up";
+    u64: "a whole number from 0 up";
     SocketAddr: "an address and port like 127.0.0.1:8080 or [::1]:8080";
     IpAddr: "an IP address";
 }

@@ -59,6 +59,17 @@ pub struct Served {
     pub certificate: Arc<CertificateEntry>,
 }
 
+/// What the certificates of a book come to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CertificateCount {
+    /// All of them.
+    pub held: usize,
+    /// Hostnames served with one that has expired.
+    pub expired: usize,
+    /// When the first one that is served expires.
+    pub soonest_expiry: Option<Moment>,
+}
+
 impl Book {
     /// The book that a snapshot describes.
     pub fn from_snapshot(snapshot: Snapshot) -> Book {
@@ -186,6 +197,18 @@ impl Book {
     /// How many hostnames are served.
     pub fn serving(&self) -> usize {
         self.hosts.values().filter(|e| e.action == HostAction::Serve).count()
+    }
+
+    /// What the certificates come to.
+    pub fn count_certificates(&self, now: Moment) -> CertificateCount {
+        let serving = self.hosts.values().filter(|e| e.action == HostAction::Serve);
+        let material = serving.filter_map(|host| self.certificate_of(Some(host))?.material.as_ref());
+        let mut count = CertificateCount { held: self.certificates.len(), ..CertificateCount::default() };
+        for until in material.map(|m| m.not_after) {
+            count.expired += usize::from(until <= now);
+            count.soonest_expiry = Some(count.soonest_expiry.map_or(until, |soonest| soonest.min(until)));
+        }
+        count
     }
 
     /// The names whose certificate to look at after a change: those that changed, and those whose certificate did.

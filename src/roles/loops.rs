@@ -24,6 +24,7 @@ const ROUTINE: Duration = Duration::from_secs(60);
 /// Everything that moves domains: workers and sweep, dispatcher, accounts, routine looks, relay.
 pub(super) fn schedule(app: &App, feed: &Feed, queue: &Queue) -> Schedule {
     let sweep = Sweep::new(&app.store, Arc::new(queue.clone()), &app.env, SweepSettings::default());
+    let sweep = sweep.counted_by(&app.meters);
     Schedule::new(&app.env, GRACE)
         .with_workers(queue.clone(), Arc::new(Door::new(app.clone())), sweep)
         .when("dispatcher", Arc::clone(&app.bells.dispatch), DISPATCH, {

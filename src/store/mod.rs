@@ -12,6 +12,7 @@
 //! How to get it wrong: read first and write by what was read, without a guard; or use now() in SQL.
 
 pub mod attempts;
+pub mod census;
 pub mod claims;
 pub mod dispatching;
 pub mod edges;

@@ -14,6 +14,7 @@ mod auth;
 mod health;
 mod input;
 mod links;
+mod measure;
 mod pages;
 mod problem;
 mod router;

@@ -7,7 +7,7 @@ use axum::routing::{MethodRouter, delete, get, post};
 
 use super::problem::{Problem, write_problems};
 use super::state::WebState;
-use super::{access, api, health, pages};
+use super::{access, api, health, measure, pages};
 
 /// The largest body taken.
 const BODY_LIMIT: usize = 64 * 1024;
@@ -74,5 +74,6 @@ pub fn router(state: WebState) -> Router {
         .layer(from_fn_with_state(state.clone(), write_problems))
         .layer(from_fn_with_state(state.clone(), access::harden))
         .layer(from_fn_with_state(state.clone(), access::log))
+        .layer(from_fn_with_state(state.clone(), measure::count))
         .with_state(state)
 }

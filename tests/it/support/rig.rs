@@ -190,6 +190,7 @@ impl Rig {
             worker: "worker-0".into(),
             bells: Bells::default(),
             boundary: Arc::new(scissors.clone()),
+            meters: Arc::default(),
         };
         seed_issuer(&store, &env, "main", limit).await;
         let mut tx = store.begin().await.unwrap();
