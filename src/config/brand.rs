@@ -27,13 +27,18 @@ const LONGEST_NAME: usize = 40;
 impl BrandConfig {
     pub(super) fn read(r: &mut Reader<'_>) -> Self {
         let config = BrandConfig {
-            name: r.value("brand.name", "Nameplate".to_owned(), "What the pages call the product, in at most 40 characters."),
+            name: r.value(
+                "brand.name",
+                "Nameplate".to_owned(),
+                "What the pages call the product, in at most 40 characters.",
+            ),
             accent: r.value(
                 "brand.accent",
                 Colour([0x24, 0x50, 0x9a]),
                 "Colour of links and buttons; where it could not be read, a lighter or darker one is made from it.",
             ),
-            logo_url: r.optional("brand.logo_url", "Picture for the head of the pages, fetched by browsers from there; https."),
+            logo_url: r
+                .optional("brand.logo_url", "Picture for the head of the pages, fetched by browsers from there; https."),
             logo_file: r.optional(
                 "brand.logo_file",
                 "Picture for the head of the pages (svg, png, webp or jpg, at most 200 kB), served by us.",

@@ -175,7 +175,14 @@ mod tests {
 
     #[test]
     fn entries_are_read_strictly() {
-        for bad in ["app.example.com", "http://app.example.com/", "https://a@b.example/", "https://b.example/?x", "https://b.example/../x", "*"] {
+        for bad in [
+            "app.example.com",
+            "http://app.example.com/",
+            "https://a@b.example/",
+            "https://b.example/?x",
+            "https://b.example/../x",
+            "*",
+        ] {
             assert_eq!(ReturnUrl::read(bad), None, "{bad}");
         }
         assert_eq!(ReturnUrl::read("https://App.Example").unwrap().show(), "https://app.example/");
