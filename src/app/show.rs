@@ -2,6 +2,7 @@
 
 mod build;
 mod document;
+mod portal;
 mod rfc3339;
 
 use crate::model::conclude::FRESH_EDGE;
@@ -16,6 +17,7 @@ pub use document::{
     AttemptView, CertificateView, CheckView, DomainSummary, DomainView, EventView, OrderView, ProbeView, RolloutView,
     TenantRef,
 };
+pub use portal::{ListedDomain, certificate_names, history, listing, moved, moved_since, position};
 
 /// How many events a view carries; the rest is a page away.
 const EVENTS: i64 = 100;

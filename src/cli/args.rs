@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 
+use super::links::{HandOffLinkArgs, PortalLinkArgs};
+
 /// A domain of their own for every customer of a SaaS.
 #[derive(Parser)]
 #[command(name = "nameplate", version, about, disable_help_subcommand = true)]
@@ -38,6 +40,10 @@ pub(super) enum Command {
     Token(TokenCommand),
     /// Claim, show, check and remove domains, over the API
     Domain(DomainArgs),
+    /// Make a link that signs a tenant's admin in, once, over the API
+    PortalLink(PortalLinkArgs),
+    /// Make a link that shows one domain's records to whoever owns its DNS, over the API
+    HandOffLink(HandOffLinkArgs),
     /// Check the configuration, or describe its keys
     #[command(subcommand)]
     Config(ConfigCommand),

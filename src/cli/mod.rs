@@ -13,6 +13,7 @@ mod config;
 mod domain;
 mod domain_text;
 mod edge;
+mod links;
 mod migrate;
 mod out;
 mod run;

@@ -9,6 +9,8 @@
 //! May import `model`. To fake it: [`Config::read`] takes texts, not the process's environment. How to get it wrong: read
 //! `std::env` anywhere else, or give a secret a default.
 
+mod brand;
+mod colour;
 mod database;
 mod dns;
 mod docs;
@@ -20,9 +22,11 @@ mod log;
 mod metrics;
 mod names;
 mod network;
+mod portal;
 mod problem;
 mod reach;
 mod reader;
+mod return_url;
 mod root;
 mod routing;
 mod server;
@@ -32,6 +36,8 @@ mod sources;
 mod tests;
 mod vault;
 
+pub use brand::{BrandConfig, SupportLink};
+pub use colour::Colour;
 pub use database::DatabaseConfig;
 pub use dns::{DnsConfig, ServerPlace};
 pub use docs::reference;
@@ -43,12 +49,14 @@ pub use log::{LogConfig, LogFormat};
 pub use metrics::MetricsConfig;
 pub use names::NamesConfig;
 pub use network::Network;
+pub use portal::PortalConfig;
 pub use problem::{ConfigError, Problem};
 pub use reach::ReachConfig;
 pub use reader::{Key, Reader};
+pub use return_url::{NotAllowed, ReturnUrl};
 pub use root::{Config, Role};
 pub use routing::RoutingConfig;
 pub use server::ServerConfig;
-pub use setting::{DnsName, Setting};
+pub use setting::{DnsName, Origin, Setting, WebUrl};
 pub use sources::Sources;
 pub use vault::VaultConfig;

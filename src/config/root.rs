@@ -1,8 +1,9 @@
 //! All sections together, and what each role cannot do without.
 
 use super::{
-    ConfigError, DatabaseConfig, DnsConfig, EdgeConfig, FeedConfig, IssuerConfig, JobsConfig, Key, LogConfig, MetricsConfig,
-    NamesConfig, Problem, ReachConfig, Reader, RoutingConfig, ServerConfig, Sources, VaultConfig,
+    BrandConfig, ConfigError, DatabaseConfig, DnsConfig, EdgeConfig, FeedConfig, IssuerConfig, JobsConfig, Key, LogConfig,
+    MetricsConfig, NamesConfig, PortalConfig, Problem, ReachConfig, Reader, RoutingConfig, ServerConfig, Sources,
+    VaultConfig,
 };
 use crate::model::domain::RoutingMode;
 use crate::model::hostname::{Hostname, NameRules};
@@ -14,6 +15,8 @@ use crate::model::slug::Slug;
 #[expect(missing_docs, reason = "each field is a section, described in its file")]
 pub struct Config {
     pub server: ServerConfig,
+    pub portal: PortalConfig,
+    pub brand: BrandConfig,
     pub database: DatabaseConfig,
     pub vault: VaultConfig,
     pub names: NamesConfig,
@@ -56,6 +59,8 @@ impl Config {
         let r = &mut reader;
         let config = Config {
             server: ServerConfig::read(r),
+            portal: PortalConfig::read(r),
+            brand: BrandConfig::read(r),
             database: DatabaseConfig::read(r),
             vault: VaultConfig::read(r),
             names: NamesConfig::read(r),

@@ -99,6 +99,13 @@ impl Origin {
         &self.0
     }
 
+    /// Whether nobody reads along on the way: https, or a name of this machine itself.
+    pub fn is_private(&self) -> bool {
+        let host = self.host();
+        let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+        self.0.starts_with("https://") || host == "localhost" || address.is_ok_and(|ip| ip.is_loopback())
+    }
+
     /// Its host, without port.
     pub fn host(&self) -> &str {
         let authority = self.0.split_once("://").map_or("", |(_, rest)| rest);

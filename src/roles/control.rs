@@ -88,10 +88,16 @@ impl ControlPlane {
     pub async fn serve(self, listeners: ServeListeners, stop: CancellationToken) -> Result<(), StartError> {
         let _watching = self.watching(&stop).await?;
         let public_url = self.config.server.public_url.as_ref().map(|url| url.as_str()).unwrap_or_default();
-        let state = WebState { app: self.app.clone(), settings: Arc::new(WebSettings::new(&self.config, public_url)) };
+        let settings = WebSettings::new(&self.config, public_url).map_err(StartError::Brand)?;
+        let state = WebState::new(self.app.clone(), settings);
+        let (stopped, live) = (stop.clone(), state.live.clone());
+        let told = async move {
+            stopped.cancelled().await;
+            // Pages that wait for changes would hold up the drain to its end.
+            live.close();
+        };
         let web = async {
-            let served =
-                web::serve(listeners.web, web::router(state), self.app.env.clone(), stop.clone().cancelled_owned()).await;
+            let served = web::serve(listeners.web, web::router(state), self.app.env.clone(), told).await;
             // Without its API a control plane is no use to anybody: whoever started it should know.
             stop.cancel();
             served

@@ -163,7 +163,7 @@ pub async fn events_after(tx: &mut Tx, tenant: Option<&TenantId>, position: i64,
     tx.fetch_all(query).await?.iter().map(event).collect()
 }
 
-fn event(row: &Row) -> StoreResult<EventRow> {
+pub(super) fn event(row: &Row) -> StoreResult<EventRow> {
     Ok(EventRow {
         id: row.parse("id")?,
         position: row.opt_int("position")?,

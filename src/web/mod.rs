@@ -4,24 +4,33 @@
 //! answer that says no is a [`Problem`]: handlers return it, and one layer writes it as RFC 9457 JSON or, to people, as a
 //! page. What belongs to another tenant answers exactly as what does not exist. Links are built from `server.public_url`,
 //! never from a request's Host; the API takes bearer tokens only, so that no browser sends credentials by itself, and the
-//! pages' forms carry a token of their own beside the Origin check. May import `app` and what lies beneath. To fake it: an
+//! pages take a session's cookie only, with a token of that session in every form beside the Origin check. May import `app` and what lies beneath. To fake it: an
 //! `App` of scripted adapters. How to get it wrong: answer 403 for somebody else's id, or look a domain up
 //! without asking whose it is.
 
 mod access;
 mod api;
 mod auth;
+mod brand;
+mod cookie;
+mod form;
+mod frame;
 mod health;
 mod input;
 mod links;
+mod live;
 mod measure;
 mod pages;
 mod problem;
 mod router;
 mod serve;
 mod state;
+mod throttle;
+mod visible;
 
+pub use brand::{Brand, LogoError};
 pub use links::query;
+pub use live::Live;
 pub use problem::{FieldError, Problem};
 pub use router::{ROUTES, Route, router};
 pub use serve::serve;

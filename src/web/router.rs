@@ -7,6 +7,7 @@ use axum::routing::{MethodRouter, delete, get, post};
 
 use super::problem::{Problem, write_problems};
 use super::state::WebState;
+use super::{access, api, frame, health, pages};
 use super::{access, api, health, measure, pages};
 
 /// The largest body taken.
@@ -19,7 +20,7 @@ pub struct Route {
     pub method: &'static str,
     /// The path, with `{id}` in place of an id.
     pub path: &'static str,
-    /// Whether a token is needed.
+    /// Whether a token, or on pages a session, is needed.
     pub guarded: bool,
 }
 
@@ -46,7 +47,11 @@ macro_rules! guarded {
 routes! {
     open get "/" => pages::start;
     open get "/healthz" => health::healthz;
-    open get "/assets/style.css" => pages::style;
+    open get "/assets/style.css" => pages::assets::style;
+    open get "/assets/brand.css" => pages::assets::brand;
+    open get "/assets/portal.js" => pages::assets::script;
+    open get "/assets/icon.svg" => pages::assets::icon;
+    open get "/assets/logo" => pages::assets::logo;
     token post "/api/v1/tenants" => api::tenants::create_tenant;
     token get "/api/v1/tenants" => api::tenants::list_tenants;
     token get "/api/v1/tenants/{id}" => api::tenants::get_tenant;
@@ -56,9 +61,36 @@ routes! {
     token post "/api/v1/domains/{id}/check" => api::domains::check_domain;
     token delete "/api/v1/domains/{id}" => api::domains::remove_domain;
     token get "/api/v1/events" => api::events::list_events;
+    token post "/api/v1/portal-links" => api::links::create_portal_link;
+    token get "/api/v1/portal-links" => api::links::list_portal_links;
+    token delete "/api/v1/portal-links/{id}" => api::links::revoke_portal_link;
+    token post "/api/v1/hand-off-links" => api::links::create_hand_off_link;
+    token get "/api/v1/hand-off-links" => api::links::list_hand_off_links;
+    token delete "/api/v1/hand-off-links/{id}" => api::links::revoke_hand_off_link;
+    open get "/enter/{token}" => pages::enter::show_link;
+    open post "/enter/{token}" => pages::enter::use_link;
+    open get "/hand-off/{token}" => pages::hand_off::show_hand_off;
+    open get "/hand-off/{token}/live" => pages::live::follow_hand_off;
+    open get "/operator/sign-in" => pages::sign_in::show_sign_in;
+    open post "/operator/sign-in" => pages::sign_in::post_sign_in;
+    token post "/sign-out" => pages::sign_in::post_sign_out;
+    token get "/domains" => pages::list::list_pages;
+    token get "/domains/live" => pages::live::follow_list;
+    token get "/domains/add" => pages::add::show_add;
+    token post "/domains/add" => pages::add::post_add;
     token get "/domains/{id}" => pages::domain::show_domain;
+    token get "/domains/{id}/live" => pages::live::follow_domain;
+    token get "/domains/{id}/history" => pages::history::show_history;
     token post "/domains/{id}/check" => pages::domain::post_check;
-    token post "/domains/{id}/remove" => pages::domain::post_remove;
+    token get "/domains/{id}/remove" => pages::remove::show_remove;
+    token post "/domains/{id}/remove" => pages::remove::post_remove;
+    token post "/domains/{id}/hand-off" => pages::share::post_hand_off;
+    token post "/domains/{id}/hand-off/revoke" => pages::share::post_revoke;
+}
+
+/// Whether there is a page at this path.
+pub(super) fn has_page(path: &str) -> bool {
+    ROUTES.iter().any(|route| route.method == "get" && route.path == path)
 }
 
 /// The router.
@@ -72,6 +104,7 @@ pub fn router(state: WebState) -> Router {
         .method_not_allowed_fallback(|| async { Problem::wrong_method() })
         .layer(DefaultBodyLimit::max(BODY_LIMIT))
         .layer(from_fn_with_state(state.clone(), write_problems))
+        .layer(from_fn_with_state(state.clone(), frame::around))
         .layer(from_fn_with_state(state.clone(), access::harden))
         .layer(from_fn_with_state(state.clone(), access::log))
         .layer(from_fn_with_state(state.clone(), measure::count))

@@ -29,7 +29,12 @@ pub(in crate::web) async fn own_domain(state: &WebState, caller: &Caller, id: &s
 }
 
 /// The tenant that `named` (id or slug) means to this caller.
-async fn tenant_of(state: &WebState, caller: &Caller, named: Option<&str>, field: &str) -> Result<TenantId, Problem> {
+pub(super) async fn tenant_of(
+    state: &WebState,
+    caller: &Caller,
+    named: Option<&str>,
+    field: &str,
+) -> Result<TenantId, Problem> {
     let wrong = |code: &'static str, detail: &str| {
         Problem::field(FieldError { field: field.into(), code, detail: detail.into(), suggestion: None })
     };

@@ -3,13 +3,13 @@
 use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderMap, Request, StatusCode};
-use base64::Engine as _;
 use http_body_util::BodyExt as _;
 use nameplate::app::tokens::{self, Principal};
+use nameplate::config::{Config, Sources};
 use nameplate::model::hostname::NameRules;
 use nameplate::model::id::TenantId;
 use nameplate::model::records::ApexRoute;
-use nameplate::web::{WebSettings, WebState, router};
+use nameplate::web::{Brand, Live, WebSettings, WebState, router};
 use serde_json::Value;
 use tower::ServiceExt as _;
 
@@ -22,6 +22,7 @@ pub const PUBLIC_URL: &str = "https://portal.example";
 pub struct Web {
     pub rig: Rig,
     pub router: Router,
+    pub live: Live,
     pub operator: String,
 }
 
@@ -41,6 +42,22 @@ impl Answer {
         self.headers.get(name).map_or("", |value| value.to_str().unwrap())
     }
 
+    /// What a browser sends back of the cookie that was set.
+    #[track_caller]
+    pub fn cookie(&self) -> String {
+        let set = self.header("set-cookie");
+        assert!(!set.is_empty(), "no cookie was set: {}", self.body);
+        set.split(';').next().unwrap().to_owned()
+    }
+
+    /// The token of the forms on this page.
+    #[track_caller]
+    pub fn csrf(&self) -> String {
+        let after =
+            self.body.split("name=\"csrf\" value=\"").nth(1).unwrap_or_else(|| panic!("no form token: {}", self.body));
+        after.split('"').next().unwrap().to_owned()
+    }
+
     /// The problem's status and code; checks that it is a whole problem document.
     #[track_caller]
     pub fn problem(&self) -> (u16, String) {
@@ -56,16 +73,28 @@ impl Answer {
 
 impl Web {
     pub async fn new(seed: u64) -> Web {
-        let rig = Rig::new(seed).await;
+        Web::configured(seed, "").await
+    }
+
+    /// With these lines of configuration for the portal and the brand.
+    pub async fn configured(seed: u64, lines: &str) -> Web {
+        Web::on(Rig::new(seed).await, lines).await
+    }
+
+    /// Over a rig that is there.
+    pub async fn on(rig: Rig, lines: &str) -> Web {
+        let config = Config::read(Sources::none().file("test", lines)).unwrap();
         let settings = WebSettings {
             public_url: PUBLIC_URL.to_owned(),
             rules: NameRules { reserved_zones: vec!["app.example".into()], extra_suffixes: vec!["test".into()] },
             apex: ApexRoute { target: None, addresses: vec!["192.0.2.80".parse().unwrap()] },
             trusted_proxies: vec![],
+            portal: config.portal.clone(),
+            brand: Brand::new(&config.brand).unwrap(),
         };
-        let router = router(WebState { app: rig.app.clone(), settings: settings.into() });
+        let state = WebState::new(rig.app.clone(), settings);
         let operator = Web::mint(&rig, &Principal::Operator).await;
-        Web { rig, router, operator }
+        Web { rig, live: state.live.clone(), router: router(state), operator }
     }
 
     async fn mint(rig: &Rig, principal: &Principal) -> String {
@@ -103,13 +132,54 @@ impl Web {
         self.send(request.body(body).unwrap()).await
     }
 
-    /// A request of a browser that was asked for its password.
-    pub fn browser(&self, token: &str, method: &str, path: &str) -> axum::http::request::Builder {
-        let credentials = base64::engine::general_purpose::STANDARD.encode(format!("anybody:{token}"));
-        Request::builder()
-            .method(method)
-            .uri(path)
-            .header("authorization", format!("Basic {credentials}"))
-            .header("accept", "text/html,application/xhtml+xml")
+    /// A request of a browser with this cookie, if any.
+    pub fn browser(&self, cookie: &str, method: &str, path: &str) -> axum::http::request::Builder {
+        let mut request = Request::builder().method(method).uri(path).header("accept", "text/html,application/xhtml+xml");
+        if !cookie.is_empty() {
+            request = request.header("cookie", cookie);
+        }
+        request
+    }
+
+    /// A page.
+    pub async fn page(&self, cookie: &str, path: &str) -> Answer {
+        self.send(self.browser(cookie, "GET", path).body(Body::empty()).unwrap()).await
+    }
+
+    /// A form sent from our own page.
+    pub async fn post(&self, cookie: &str, path: &str, form: &str) -> Answer {
+        let request = self
+            .browser(cookie, "POST", path)
+            .header("origin", PUBLIC_URL)
+            .header("content-type", "application/x-www-form-urlencoded");
+        self.send(request.body(Body::from(form.to_owned())).unwrap()).await
+    }
+
+    /// The path of a fresh portal link for a tenant.
+    pub async fn portal_link(&self, tenant: &TenantId) -> String {
+        let body = serde_json::json!({ "tenant": tenant });
+        let made = self.api(&self.operator, "POST", "/api/v1/portal-links", Some(body)).await;
+        assert_eq!(made.status, 201, "{}", made.body);
+        made.json()["url"].as_str().unwrap().strip_prefix(PUBLIC_URL).unwrap().to_owned()
+    }
+
+    /// The cookie of a tenant's admin who came by a link.
+    pub async fn admin(&self, tenant: &TenantId) -> String {
+        let link = self.portal_link(tenant).await;
+        let entered = self.post("", &link, "").await;
+        assert_eq!(entered.status, 303, "{}", entered.body);
+        entered.cookie()
+    }
+
+    /// The cookie of a signed-in operator.
+    pub async fn signed_in_operator(&self) -> String {
+        let answer = self.post("", "/operator/sign-in", &format!("token={}", self.operator)).await;
+        assert_eq!(answer.status, 303, "{}", answer.body);
+        answer.cookie()
+    }
+
+    /// The token of the forms on a page.
+    pub async fn csrf(&self, cookie: &str) -> String {
+        self.page(cookie, "/domains/add").await.csrf()
     }
 }
