@@ -38,6 +38,8 @@ pub(super) enum Command {
     Token(TokenCommand),
     /// Claim, show, check and remove domains, over the API
     Domain(DomainArgs),
+    /// Tell the whole story of one hostname, and what happens next
+    Explain(super::explain::ExplainArgs),
     /// Check the configuration, or describe its keys
     #[command(subcommand)]
     Config(ConfigCommand),

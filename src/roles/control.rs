@@ -6,6 +6,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::{StartError, adapters, bind, loops, seal, store};
+use crate::app::fleet::Snapshots;
 use crate::app::{App, Bells, Smooth};
 use crate::config::{Config, Role};
 use crate::env::Env;
@@ -64,6 +65,7 @@ impl ControlPlane {
             settings: Arc::new(adapters::settings(config)),
             worker: format!("{}-{}", std::process::id(), env.draw_hex(4)).into(),
             bells,
+            fleet: Snapshots::default(),
             boundary: Arc::new(Smooth),
         };
         Ok(ControlPlane { config: config.clone(), app, feed, queue })

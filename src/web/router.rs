@@ -56,6 +56,16 @@ routes! {
     token post "/api/v1/domains/{id}/check" => api::domains::check_domain;
     token delete "/api/v1/domains/{id}" => api::domains::remove_domain;
     token get "/api/v1/events" => api::events::list_events;
+    token get "/api/v1/explain" => api::explain::explain_hostname;
+    open get "/assets/operator.css" => pages::operator::style;
+    token get "/operator" => pages::operator::overview::show;
+    token get "/operator/domains" => pages::operator::domains::list;
+    token get "/operator/domains/{id}" => pages::operator::domain::show;
+    token get "/operator/tenants" => pages::operator::tenants::list;
+    token get "/operator/tenants/{id}" => pages::operator::tenants::show;
+    token get "/operator/queue" => pages::operator::queue::show;
+    token get "/operator/edges" => pages::operator::edges::show;
+    token get "/operator/expiry" => pages::operator::expiry::show;
     token get "/domains/{id}" => pages::domain::show_domain;
     token post "/domains/{id}/check" => pages::domain::post_check;
     token post "/domains/{id}/remove" => pages::domain::post_remove;

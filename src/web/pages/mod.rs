@@ -7,6 +7,7 @@
 
 pub(super) mod domain;
 mod form;
+pub(super) mod operator;
 mod page;
 #[cfg(test)]
 mod samples;

@@ -189,6 +189,7 @@ impl Rig {
             }),
             worker: "worker-0".into(),
             bells: Bells::default(),
+            fleet: app::fleet::Snapshots::default(),
             boundary: Arc::new(scissors.clone()),
         };
         seed_issuer(&store, &env, "main", limit).await;
