@@ -8,6 +8,7 @@ use http_body_util::BodyExt as _;
 use nameplate::app::tokens::{self, Principal};
 use nameplate::model::hostname::NameRules;
 use nameplate::model::id::TenantId;
+use nameplate::model::ledger::Limit;
 use nameplate::model::records::ApexRoute;
 use nameplate::web::{WebSettings, WebState, router};
 use serde_json::Value;
@@ -56,7 +57,16 @@ impl Answer {
 
 impl Web {
     pub async fn new(seed: u64) -> Web {
-        let rig = Rig::new(seed).await;
+        Web::over(Rig::new(seed).await).await
+    }
+
+    /// The same over a CA that takes so many orders.
+    pub async fn limited(seed: u64, limit: Limit) -> Web {
+        Web::over(Rig::with_limit(seed, "sqlite::memory:", limit).await).await
+    }
+
+    /// The same over a world that is there.
+    pub async fn over(rig: Rig) -> Web {
         let settings = WebSettings {
             public_url: PUBLIC_URL.to_owned(),
             rules: NameRules { reserved_zones: vec!["app.example".into()], extra_suffixes: vec!["test".into()] },

@@ -6,7 +6,7 @@ use axum::response::Html;
 use serde_json::Value;
 
 use super::line::Line;
-use super::{When, actor_tone, actor_word, claim_tone, claim_word, operators_only, when};
+use super::{Operator, When, actor_tone, actor_word, claim_tone, claim_word, when};
 use crate::app::explain::{self, Inside, OrderStory, Story};
 use crate::app::show::CheckView;
 use crate::model::evidence::Verdict;
@@ -14,7 +14,6 @@ use crate::model::id::DomainId;
 use crate::model::moment::Moment;
 use crate::store::fleet::lists;
 use crate::store::fleet::one::{self, HoldingRow};
-use crate::web::auth::PageCaller;
 use crate::web::input::Id;
 use crate::web::problem::{Problem, html};
 use crate::web::state::WebState;
@@ -38,12 +37,7 @@ struct Page {
 }
 
 /// `GET /operator/domains/{id}`
-pub(in crate::web) async fn show(
-    State(state): State<WebState>,
-    reader: PageCaller,
-    Id(id): Id,
-) -> Result<Html<String>, Problem> {
-    operators_only(&reader)?;
+pub(in crate::web) async fn show(State(state): State<WebState>, _: Operator, Id(id): Id) -> Result<Html<String>, Problem> {
     let id: DomainId = id.parse().map_err(|_| Problem::no_domain())?;
     let story = explain::story(&state.app, &state.settings.apex, &id, true).await?;
     let mut story = story.ok_or_else(Problem::no_domain)?;

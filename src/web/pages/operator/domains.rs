@@ -6,13 +6,12 @@ use axum::response::Html;
 use serde::Deserialize;
 
 use super::line::Line;
-use super::{PAGE, actor_word, operators_only};
+use super::{Operator, PAGE, actor_word};
 use crate::app::{fleet, tenants};
 use crate::model::evidence::Actor;
 use crate::model::moment::Moment;
 use crate::model::standing::Standing;
 use crate::store::fleet::lists::{After, FleetRow};
-use crate::web::auth::PageCaller;
 use crate::web::input::Asked;
 use crate::web::problem::{FieldError, Problem, html};
 use crate::web::query;
@@ -60,10 +59,9 @@ pub(super) fn cursor_of(rows: &[FleetRow], at: impl Fn(&FleetRow) -> Moment) -> 
 /// `GET /operator/domains`
 pub(in crate::web) async fn list(
     State(state): State<WebState>,
-    reader: PageCaller,
+    _: Operator,
     Asked(asked): Asked<ListQuery>,
 ) -> Result<Html<String>, Problem> {
-    operators_only(&reader)?;
     let cursor = asked.cursor.as_deref();
     let page = match (&asked.q, &asked.reason, &asked.acts) {
         (Some(typed), None, None) => found(&state, typed, cursor).await?,

@@ -4,10 +4,9 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Html;
 
-use super::{When, grouped, operators_only};
+use super::{Operator, When, grouped};
 use crate::app::fleet::{self, EdgeView};
 use crate::model::moment::Moment;
-use crate::web::auth::PageCaller;
 use crate::web::problem::{Problem, html};
 use crate::web::state::WebState;
 
@@ -71,8 +70,7 @@ struct Page {
 }
 
 /// `GET /operator/edges`
-pub(in crate::web) async fn show(State(state): State<WebState>, reader: PageCaller) -> Result<Html<String>, Problem> {
-    operators_only(&reader)?;
+pub(in crate::web) async fn show(State(state): State<WebState>, _: Operator) -> Result<Html<String>, Problem> {
     let edges = fleet::edges(&state.app).await?;
     let now = edges.now;
     let exceptions = edges.exceptions.iter().map(|x| ExceptionLine {

@@ -7,10 +7,9 @@ use serde::Deserialize;
 
 use super::domains::{after_of, cursor_of};
 use super::line::Line;
-use super::{PAGE, When, grouped, operators_only};
+use super::{Operator, PAGE, When, grouped};
 use crate::app::fleet::{self, HORIZON_DAYS, Wanted};
 use crate::model::moment::Moment;
-use crate::web::auth::PageCaller;
 use crate::web::input::Asked;
 use crate::web::problem::{Problem, html};
 use crate::web::query;
@@ -67,10 +66,9 @@ pub(in crate::web) struct ExpiryQuery {
 /// `GET /operator/expiry`
 pub(in crate::web) async fn show(
     State(state): State<WebState>,
-    reader: PageCaller,
+    _: Operator,
     Asked(asked): Asked<ExpiryQuery>,
 ) -> Result<Html<String>, Problem> {
-    operators_only(&reader)?;
     let now = state.app.env.now();
     let snapshot = fleet::snapshot(&state.app).await?;
     let after = after_of(asked.cursor.as_deref())?;

@@ -3,7 +3,7 @@
 //! For operators alone: to anybody else there is nothing at these addresses. Numbers come from `app::fleet`'s snapshot and say
 //! how old they are; lists are pages of fifty by an index, so that no page grows with the fleet. Pictures are SVG drawn here
 //! beside the table that says the same. May import what `pages` may. To fake it: seed a store. How to get it wrong: hand a
-//! page a list without a limit, or forget [`operators_only`].
+//! page a list without a limit, or leave [`Operator`] out of a handler.
 
 pub(in crate::web) mod domain;
 pub(in crate::web) mod domains;
@@ -14,7 +14,9 @@ pub(in crate::web) mod overview;
 pub(in crate::web) mod queue;
 pub(in crate::web) mod tenants;
 
+use axum::extract::FromRequestParts;
 use axum::http::header;
+use axum::http::request::Parts;
 use axum::response::IntoResponse;
 
 use super::when::{absolute, relative};
@@ -24,6 +26,7 @@ use crate::model::evidence::Actor;
 use crate::model::moment::Moment;
 use crate::web::auth::PageCaller;
 use crate::web::problem::Problem;
+use crate::web::state::WebState;
 
 /// So many rows a page of a list has.
 const PAGE: usize = 50;
@@ -34,9 +37,15 @@ pub(in crate::web) async fn style() -> impl IntoResponse {
     (headers, include_str!("../../../../templates/operator.css"))
 }
 
-/// To anybody but an operator there is nothing here.
-fn operators_only(reader: &PageCaller) -> Result<(), Problem> {
-    if reader.caller.principal == Principal::Operator { Ok(()) } else { Err(Problem::no_route()) }
+/// An operator; to anybody else there is nothing at these addresses, whatever they ask.
+pub(in crate::web) struct Operator;
+
+impl FromRequestParts<WebState> for Operator {
+    type Rejection = Problem;
+    async fn from_request_parts(parts: &mut Parts, state: &WebState) -> Result<Self, Problem> {
+        let reader = PageCaller::from_request_parts(parts, state).await?;
+        if reader.caller.principal == Principal::Operator { Ok(Operator) } else { Err(Problem::no_route()) }
+    }
 }
 
 /// A time, in the three forms that a page needs.

@@ -8,13 +8,12 @@ use super::edges::EdgeLine;
 use super::expiry::within;
 use super::line::Line;
 use super::queue::{QueueView, queue_views};
-use super::{When, actor_tone, actor_word, claim_tone, claim_word, grouped, operators_only, share};
+use super::{Operator, When, actor_tone, actor_word, claim_tone, claim_word, grouped, share};
 use crate::app::fleet::{self, Budget, Overview, Snapshot, Tokens};
 use crate::model::claim::Claim;
 use crate::model::evidence::Actor;
 use crate::model::moment::Moment;
 use crate::model::standing::Standing;
-use crate::web::auth::PageCaller;
 use crate::web::problem::{Problem, html};
 use crate::web::state::WebState;
 
@@ -80,8 +79,7 @@ struct Page {
 }
 
 /// `GET /operator`
-pub(in crate::web) async fn show(State(state): State<WebState>, reader: PageCaller) -> Result<Html<String>, Problem> {
-    operators_only(&reader)?;
+pub(in crate::web) async fn show(State(state): State<WebState>, _: Operator) -> Result<Html<String>, Problem> {
     let overview = fleet::overview(&state.app).await?;
     html(&page(&overview, state.app.env.now(), state.app.settings.min_edges))
 }

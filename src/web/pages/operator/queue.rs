@@ -4,10 +4,9 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Html;
 
-use super::{When, grouped, operators_only, when};
+use super::{Operator, When, grouped, when};
 use crate::app::fleet::{self, IssuerQueue};
 use crate::model::moment::Moment;
-use crate::web::auth::PageCaller;
 use crate::web::problem::{Problem, html};
 use crate::web::state::WebState;
 
@@ -75,8 +74,7 @@ struct Page {
 }
 
 /// `GET /operator/queue`
-pub(in crate::web) async fn show(State(state): State<WebState>, reader: PageCaller) -> Result<Html<String>, Problem> {
-    operators_only(&reader)?;
+pub(in crate::web) async fn show(State(state): State<WebState>, _: Operator) -> Result<Html<String>, Problem> {
     let now = state.app.env.now();
     let snapshot = fleet::snapshot(&state.app).await?;
     let page = Page {

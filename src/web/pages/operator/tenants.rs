@@ -6,13 +6,12 @@ use axum::response::Html;
 use serde::Deserialize;
 
 use super::line::Line;
-use super::{PAGE, When, actor_tone, claim_tone, claim_word, grouped, operators_only, share};
+use super::{Operator, PAGE, When, actor_tone, claim_tone, claim_word, grouped, share};
 use crate::app::fleet::{self, TenantCounts};
 use crate::model::claim::Claim;
 use crate::model::evidence::Actor;
 use crate::model::id::TenantId;
 use crate::model::moment::Moment;
-use crate::web::auth::PageCaller;
 use crate::web::input::{Asked, Id};
 use crate::web::problem::{Problem, html};
 use crate::web::query;
@@ -65,10 +64,9 @@ struct ListPage {
 /// `GET /operator/tenants`: oldest first.
 pub(in crate::web) async fn list(
     State(state): State<WebState>,
-    reader: PageCaller,
+    _: Operator,
     Asked(asked): Asked<PageQuery>,
 ) -> Result<Html<String>, Problem> {
-    operators_only(&reader)?;
     let now = state.app.env.now();
     let after = asked.cursor.unwrap_or_default();
     let limit = i64::try_from(PAGE).unwrap_or(i64::MAX);
@@ -104,11 +102,10 @@ const REASONS: usize = 20;
 /// `GET /operator/tenants/{id}`
 pub(in crate::web) async fn show(
     State(state): State<WebState>,
-    reader: PageCaller,
+    _: Operator,
     Id(id): Id,
     Asked(asked): Asked<PageQuery>,
 ) -> Result<Html<String>, Problem> {
-    operators_only(&reader)?;
     let now = state.app.env.now();
     let id: TenantId = id.parse().map_err(|_| Problem::no_tenant())?;
     let after = asked.cursor.unwrap_or_default();
