@@ -17,6 +17,8 @@ mod ca;
 pub mod check;
 pub mod claim;
 pub mod dispatch;
+pub mod explain;
+pub mod fleet;
 mod keys;
 pub mod links;
 mod observe;
@@ -122,6 +124,8 @@ pub struct App {
     pub worker: Arc<str>,
     /// Rung after commits.
     pub bells: Bells,
+    /// The fleet as it was last counted.
+    pub fleet: fleet::Snapshots,
     /// Where a step may be cut.
     pub boundary: Arc<dyn Boundary>,
     /// What is counted.

@@ -3,7 +3,7 @@
 mod build;
 mod document;
 mod portal;
-mod rfc3339;
+pub(in crate::app) mod rfc3339;
 
 use crate::model::conclude::FRESH_EDGE;
 use crate::model::id::{DomainId, TenantId};

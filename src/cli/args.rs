@@ -44,6 +44,8 @@ pub(super) enum Command {
     PortalLink(PortalLinkArgs),
     /// Make a link that shows one domain's records to whoever owns its DNS, over the API
     HandOffLink(HandOffLinkArgs),
+    /// Tell the whole story of one hostname, and what happens next
+    Explain(super::explain::ExplainArgs),
     /// Check the configuration, or describe its keys
     #[command(subcommand)]
     Config(ConfigCommand),

@@ -1,7 +1,7 @@
 //! The command line: one file a subcommand.
 //!
 //! `main` hands over the arguments and the environment; nothing here reads either by itself. Commands that administer
-//! (`tenant`, `token`, `migrate`) open the store; `domain` speaks to the API like anybody else. Answers go to standard
+//! (`tenant`, `token`, `migrate`) open the store; `domain` and `explain` speak to the API like anybody else. Answers go to standard
 //! output, as tables or with `--json` as the documents themselves; everything else goes to standard error. Exit codes:
 //! 0 done, 1 failed, 2 not understood. May import everything. To fake it: run the binary with a file database. How to get it
 //! wrong: print what came from outside without [`Out`], which keeps it from acting on the terminal.
@@ -13,6 +13,7 @@ mod config;
 mod domain;
 mod domain_text;
 mod edge;
+mod explain;
 mod links;
 mod migrate;
 mod out;

@@ -31,6 +31,27 @@ pub enum Actor {
     Nobody,
 }
 
+impl Actor {
+    /// Everybody, in the order in which an operator asks: whose move it is matters most where it is ours.
+    pub const ALL: &'static [Actor] = &[Actor::Platform, Actor::Ca, Actor::DnsProvider, Actor::Tenant, Actor::Nobody];
+
+    /// The word in store and API.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Actor::Tenant => "tenant",
+            Actor::DnsProvider => "dns_provider",
+            Actor::Platform => "platform",
+            Actor::Ca => "ca",
+            Actor::Nobody => "nobody",
+        }
+    }
+
+    /// The actor of this word.
+    pub fn from_word(word: &str) -> Option<Actor> {
+        Actor::ALL.iter().copied().find(|actor| actor.as_str() == word)
+    }
+}
+
 /// What a reason says of the tie between a name and its holder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

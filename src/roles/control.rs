@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::observe::{self, WatchedControl, Watching};
 use super::{StartError, adapters, bind, loops, seal, store};
+use crate::app::fleet::Snapshots;
 use crate::app::{App, Bells, Smooth};
 use crate::config::{Config, Role};
 use crate::env::Env;
@@ -68,6 +69,7 @@ impl ControlPlane {
             settings: Arc::new(adapters::settings(config)),
             worker: format!("{}-{}", std::process::id(), env.draw_hex(4)).into(),
             bells,
+            fleet: Snapshots::default(),
             boundary: Arc::new(Smooth),
             meters,
         };

@@ -78,6 +78,16 @@ routes! {
     token get "/domains/live" => pages::live::follow_list;
     token get "/domains/add" => pages::add::show_add;
     token post "/domains/add" => pages::add::post_add;
+    token get "/api/v1/explain" => api::explain::explain_hostname;
+    open get "/assets/operator.css" => pages::operator::style;
+    token get "/operator" => pages::operator::overview::show;
+    token get "/operator/domains" => pages::operator::domains::list;
+    token get "/operator/domains/{id}" => pages::operator::domain::show;
+    token get "/operator/tenants" => pages::operator::tenants::list;
+    token get "/operator/tenants/{id}" => pages::operator::tenants::show;
+    token get "/operator/queue" => pages::operator::queue::show;
+    token get "/operator/edges" => pages::operator::edges::show;
+    token get "/operator/expiry" => pages::operator::expiry::show;
     token get "/domains/{id}" => pages::domain::show_domain;
     token get "/domains/{id}/live" => pages::live::follow_domain;
     token get "/domains/{id}/history" => pages::history::show_history;

@@ -7,6 +7,7 @@
 
 pub(super) mod domains;
 pub(super) mod events;
+pub(super) mod explain;
 pub(super) mod links;
 pub(super) mod tenants;
 

@@ -17,6 +17,7 @@ pub(super) mod hand_off;
 pub(super) mod history;
 pub(super) mod list;
 pub(super) mod live;
+pub(super) mod operator;
 pub(super) mod pasted;
 pub(super) mod remove;
 #[cfg(test)]

@@ -5,6 +5,7 @@ pub mod direct_ca;
 pub mod dns_ask;
 pub mod dns_world;
 pub mod feed_world;
+pub mod fleet_seed;
 pub mod live_origin;
 pub mod manifest;
 pub mod rig;

@@ -8,6 +8,7 @@ use nameplate::app::tokens::{self, Principal};
 use nameplate::config::{Config, Sources};
 use nameplate::model::hostname::NameRules;
 use nameplate::model::id::TenantId;
+use nameplate::model::ledger::Limit;
 use nameplate::model::records::ApexRoute;
 use nameplate::web::{Brand, Live, WebSettings, WebState, router};
 use serde_json::Value;
@@ -74,6 +75,11 @@ impl Answer {
 impl Web {
     pub async fn new(seed: u64) -> Web {
         Web::configured(seed, "").await
+    }
+
+    /// Over a CA that takes so many orders.
+    pub async fn limited(seed: u64, limit: Limit) -> Web {
+        Web::on(Rig::with_limit(seed, "sqlite::memory:", limit).await, "").await
     }
 
     /// With these lines of configuration for the portal and the brand.
