@@ -7,8 +7,7 @@ use axum::routing::{MethodRouter, delete, get, post};
 
 use super::problem::{Problem, write_problems};
 use super::state::WebState;
-use super::{access, api, frame, health, pages};
-use super::{access, api, health, measure, pages};
+use super::{access, api, frame, health, measure, pages};
 
 /// The largest body taken.
 const BODY_LIMIT: usize = 64 * 1024;
