@@ -17,6 +17,7 @@ mod ca;
 pub mod check;
 pub mod claim;
 pub mod dispatch;
+pub mod imports;
 mod keys;
 mod observe;
 pub mod remove;

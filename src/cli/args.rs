@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 
+use super::certificate::CertificateCommand;
+
 /// A domain of their own for every customer of a SaaS.
 #[derive(Parser)]
 #[command(name = "nameplate", version, about, disable_help_subcommand = true)]
@@ -33,6 +35,9 @@ pub(super) enum Command {
     /// Add and list tenants
     #[command(subcommand)]
     Tenant(TenantCommand),
+    /// Import the certificate of the platform's own hosts
+    #[command(subcommand)]
+    Certificate(CertificateCommand),
     /// Make tokens and take them back
     #[command(subcommand)]
     Token(TokenCommand),

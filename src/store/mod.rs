@@ -17,6 +17,7 @@ pub mod dispatching;
 pub mod edges;
 mod error;
 pub mod feed;
+pub mod imports;
 pub mod issuers;
 mod open;
 pub mod outbox;

@@ -21,6 +21,7 @@ mod kill;
 mod ledger;
 mod pages;
 mod pebble;
+mod platform;
 mod queue;
 mod reach;
 mod routine;
