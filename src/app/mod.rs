@@ -20,6 +20,7 @@ pub mod dispatch;
 pub mod imports;
 mod keys;
 mod observe;
+pub mod offboard;
 pub mod remove;
 pub mod routine;
 pub mod show;
@@ -95,6 +96,8 @@ pub struct Bells {
     pub dispatch: Arc<Notify>,
     /// For the relay of outbox and events.
     pub relay: Arc<Notify>,
+    /// For the claims of tenants that leave.
+    pub offboarding: Arc<Notify>,
 }
 
 /// Everything a use case needs, cheap to clone.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 
 use super::certificate::CertificateCommand;
+use super::tenant_remove::RemoveArgs;
 
 /// A domain of their own for every customer of a SaaS.
 #[derive(Parser)]
@@ -32,7 +33,7 @@ pub(super) enum Command {
     Sandbox(SandboxArgs),
     /// Bring the database to this version's schema
     Migrate,
-    /// Add and list tenants
+    /// Add, list and remove tenants
     #[command(subcommand)]
     Tenant(TenantCommand),
     /// Import the certificate of the platform's own hosts
@@ -82,6 +83,8 @@ pub(super) enum TenantCommand {
     },
     /// List all tenants
     List,
+    /// Take a tenant off board, for ever
+    Remove(RemoveArgs),
 }
 
 #[derive(Subcommand)]

@@ -20,6 +20,7 @@ mod run;
 mod sandbox;
 mod surroundings;
 mod tenant;
+mod tenant_remove;
 mod token;
 
 pub use compose::{load, open_store};

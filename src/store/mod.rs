@@ -19,6 +19,7 @@ mod error;
 pub mod feed;
 pub mod imports;
 pub mod issuers;
+pub mod offboarding;
 mod open;
 pub mod outbox;
 pub mod record;

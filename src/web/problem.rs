@@ -100,7 +100,7 @@ impl Problem {
     }
 
     /// Not possible as things stand.
-    fn refused(code: &'static str, detail: String) -> Self {
+    pub(super) fn refused(code: &'static str, detail: String) -> Self {
         Self::new(StatusCode::CONFLICT, code, "Not possible as things stand", detail)
     }
 

@@ -276,7 +276,7 @@ async fn another_tenants_domain_answers_as_an_unknown_one_on_every_route() {
         assert_eq!(answers[0].0.len(), answers[1].0.len());
         walked += 1;
     }
-    assert_eq!(walked, 7);
+    assert_eq!(walked, 9);
     // Lists and bodies give nothing away either.
     assert_eq!(web.api(&other_token, "GET", "/api/v1/domains", None).await.json()["items"], json!([]));
     assert_eq!(

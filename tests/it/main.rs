@@ -19,6 +19,7 @@ mod edge;
 mod feed;
 mod kill;
 mod ledger;
+mod offboard;
 mod pages;
 mod pebble;
 mod platform;

@@ -7,6 +7,7 @@
 
 pub(super) mod domains;
 pub(super) mod events;
+pub(super) mod offboard;
 pub(super) mod tenants;
 
 use std::fmt::Display;
