@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 
 use super::certificate::CertificateCommand;
+use super::doctor::DoctorArgs;
 use super::tenant_remove::RemoveArgs;
 
 /// A domain of their own for every customer of a SaaS.
@@ -44,6 +45,8 @@ pub(super) enum Command {
     Token(TokenCommand),
     /// Claim, show, check and remove domains, over the API
     Domain(DomainArgs),
+    /// Look at this installation: what is wrong and what to do
+    Doctor(DoctorArgs),
     /// Check the configuration, or describe its keys
     #[command(subcommand)]
     Config(ConfigCommand),

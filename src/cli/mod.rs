@@ -11,6 +11,7 @@ mod certificate;
 mod client;
 mod compose;
 mod config;
+mod doctor;
 mod domain;
 mod domain_text;
 mod edge;

@@ -11,6 +11,7 @@
 
 mod adapters;
 mod control;
+pub mod doctor;
 mod edge;
 mod error;
 mod feed;

@@ -17,6 +17,7 @@ pub mod dispatching;
 pub mod edges;
 mod error;
 pub mod feed;
+pub mod health;
 pub mod imports;
 pub mod issuers;
 pub mod offboarding;
