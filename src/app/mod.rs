@@ -19,9 +19,11 @@ pub mod claim;
 pub mod dispatch;
 pub mod explain;
 pub mod fleet;
+pub mod imports;
 mod keys;
 pub mod links;
 mod observe;
+pub mod offboard;
 pub mod remove;
 pub mod routine;
 pub mod sessions;
@@ -99,6 +101,8 @@ pub struct Bells {
     pub dispatch: Arc<Notify>,
     /// For the relay of outbox and events.
     pub relay: Arc<Notify>,
+    /// For the claims of tenants that leave.
+    pub offboarding: Arc<Notify>,
 }
 
 /// Everything a use case needs, cheap to clone.

@@ -21,7 +21,7 @@ pub enum AddTenantError {
     #[error("the name contains U+{:04X}, which is not shown or changes how others are shown; leave it out", u32::from(*.0))]
     Unseen(char),
     /// Somebody has, or had, this slug: slugs are never reused.
-    #[error("the slug {0:?} is or was in use by another tenant; choose another")]
+    #[error("the slug {0:?} is or was in use by another tenant, in this spelling or one that looks like it; choose another")]
     Taken(String),
     /// The store failed.
     #[error("the tenant could not be stored")]
@@ -45,7 +45,7 @@ pub async fn add(
     canonical_host: impl FnOnce(&Slug) -> Option<Hostname>,
     actor: &str,
 ) -> Result<Tenant, AddTenantError> {
-    let slug = Slug::parse(new.slug)?;
+    let slug = Slug::parse_new(new.slug)?;
     let name = new.name.map(str::trim).unwrap_or(slug.as_str()).to_owned();
     let length = name.chars().count();
     if !(1..=200).contains(&length) {
@@ -88,6 +88,7 @@ async fn write(store: &Store, env: &Env, t: &Tenant, host: Option<&Hostname>, ac
     tx.execute(store::tenants::insert(t)).await?;
     let mut rest = vec![
         store::tenants::bind_slug(t),
+        store::tenants::bind_skeleton(t),
         store::tenants::insert_added_event(fresh().as_str(), t, actor),
         store::outbox::insert(fresh().as_str(), "tenant", t.id.as_str(), t.version, t.created_at),
     ];

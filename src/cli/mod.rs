@@ -7,9 +7,11 @@
 //! wrong: print what came from outside without [`Out`], which keeps it from acting on the terminal.
 
 mod args;
+mod certificate;
 mod client;
 mod compose;
 mod config;
+mod doctor;
 mod domain;
 mod domain_text;
 mod edge;
@@ -21,6 +23,7 @@ mod run;
 mod sandbox;
 mod surroundings;
 mod tenant;
+mod tenant_remove;
 mod token;
 
 pub use compose::{load, open_store};

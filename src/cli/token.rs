@@ -12,6 +12,7 @@ use crate::app::tokens::{self, Principal};
 use crate::config::{Config, Setting as _};
 use crate::env::Env;
 use crate::model::id::TokenId;
+use crate::model::tenant::TenantStatus;
 use crate::roles::open_feed;
 use crate::store::Store;
 
@@ -75,6 +76,7 @@ async fn create(store: &Store, env: &Env, new: &NewToken, out: &mut Out<'_>) -> 
     let principal = match &new.tenant {
         None => Principal::Operator,
         Some(named) => match tenants::find(store, named).await? {
+            Some(tenant) if tenant.status == TenantStatus::Deleted => bail!("the tenant {} was removed", tenant.slug),
             Some(tenant) => Principal::Tenant(tenant.id),
             None => bail!("there is no tenant {named:?}; add it with: nameplate tenant add {named}"),
         },

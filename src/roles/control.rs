@@ -15,6 +15,7 @@ use crate::feed::Feed;
 use crate::jobs::queue::{Queue, QueueSettings};
 use crate::store::Store;
 use crate::telemetry::metrics::ControlMeters;
+use crate::vault::Vault;
 use crate::web::{self, WebSettings, WebState};
 
 /// A control plane, opened and not yet running.
@@ -79,6 +80,11 @@ impl ControlPlane {
     /// Its store.
     pub fn store(&self) -> &Store {
         &self.app.store
+    }
+
+    /// Its vault.
+    pub fn vault(&self) -> &Vault {
+        &self.app.vault
     }
 
     /// Its side of the feed.

@@ -12,6 +12,7 @@
 
 mod adapters;
 mod control;
+pub mod doctor;
 mod edge;
 mod error;
 mod feed;
@@ -23,7 +24,7 @@ mod store;
 pub use control::{ControlPlane, ServeListeners};
 pub use edge::{EDGE_DRAIN, run_edge};
 pub use error::StartError;
-pub use feed::open_feed;
+pub use feed::{open_feed, open_vault};
 pub use store::open_store;
 
 use std::net::SocketAddr;

@@ -23,7 +23,8 @@ pub enum Recorded {
 /// Records that `effect` is about to be done; durable when this returns [`Recorded::Yes`].
 pub async fn intent(store: &Store, s: &Situation, effect: Effect, object_id: &str, now: Moment) -> StoreResult<Recorded> {
     let intent = sql("INSERT INTO intents (subject_kind, subject_id, effect, object_id, generation, recorded_at) \
-         SELECT 'domain', d.id, $3, $4, d.generation, $5 FROM domains d WHERE d.id = $1 AND d.generation = $2 \
+         SELECT 'domain', d.id, $3, $4, d.generation, $5 FROM domains d JOIN tenants t ON t.id = d.tenant_id \
+         WHERE d.id = $1 AND d.generation = $2 AND t.status <> 'deleted' \
          ON CONFLICT (subject_kind, subject_id) DO UPDATE SET effect = excluded.effect, \
            object_id = excluded.object_id, generation = excluded.generation, recorded_at = excluded.recorded_at")
     .bind(s.domain.id.as_str())

@@ -54,6 +54,8 @@ routes! {
     token post "/api/v1/tenants" => api::tenants::create_tenant;
     token get "/api/v1/tenants" => api::tenants::list_tenants;
     token get "/api/v1/tenants/{id}" => api::tenants::get_tenant;
+    token delete "/api/v1/tenants/{id}" => api::offboard::remove_tenant;
+    token get "/api/v1/tenants/{id}/dangling" => api::offboard::list_dangling;
     token post "/api/v1/domains" => api::domains::claim_domain;
     token get "/api/v1/domains" => api::domains::list_domains;
     token get "/api/v1/domains/{id}" => api::domains::get_domain;

@@ -9,6 +9,7 @@ pub(super) mod domains;
 pub(super) mod events;
 pub(super) mod explain;
 pub(super) mod links;
+pub(super) mod offboard;
 pub(super) mod tenants;
 
 use std::fmt::Display;

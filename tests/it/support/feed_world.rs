@@ -62,8 +62,13 @@ impl TestCa {
 
     /// A leaf's PEM and its PKCS#8 key.
     pub fn leaf(&self, name: &str) -> (String, Vec<u8>) {
+        self.leaf_of(&[name])
+    }
+
+    /// The same for several names.
+    pub fn leaf_of(&self, names: &[&str]) -> (String, Vec<u8>) {
         let key = KeyPair::generate().unwrap();
-        let params = CertificateParams::new([name.to_owned()]).unwrap();
+        let params = CertificateParams::new(names.iter().map(|&n| n.to_owned()).collect::<Vec<_>>()).unwrap();
         (params.signed_by(&key, &self.issuer).unwrap().pem(), key.serialize_der())
     }
 }
