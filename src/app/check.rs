@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::expect::Expect;
 use super::{App, AppError};
 use crate::model::id::DomainId;
 use crate::store::{StoreError, claims};
@@ -18,6 +19,9 @@ pub enum CheckError {
     /// Asked again too soon.
     #[error("this name was checked a moment ago; it can be checked again in {} s", .0.as_secs().max(1))]
     TooSoon(Duration),
+    /// It is another version than the caller counted on.
+    #[error("the domain changed in the meantime: its version is {0} now; read it again and decide anew")]
+    Changed(i64),
     /// Not the caller's fault.
     #[error(transparent)]
     App(#[from] AppError),
@@ -31,13 +35,21 @@ impl From<StoreError> for CheckError {
 
 /// Asks for a look now.
 pub async fn check_now(app: &App, id: &DomainId, actor: &str) -> Result<(), CheckError> {
+    check_now_if(app, id, &Expect::ANY, actor).await
+}
+
+/// Asks for a look now, if the domain is as expected.
+pub async fn check_now_if(app: &App, id: &DomainId, expect: &Expect, actor: &str) -> Result<(), CheckError> {
     let now = app.env.now();
     let mut tx = app.store.begin().await?;
-    if !claims::ask_check(&mut tx, id, actor, now, now - AT_MOST_EVERY).await? {
+    let Some(version) = claims::ask_check(&mut tx, id, actor, now, now - AT_MOST_EVERY).await? else {
         return Err(match claims::last_check(&mut tx, id).await? {
             Some(asked) if now.since(asked) < AT_MOST_EVERY => CheckError::TooSoon(AT_MOST_EVERY - now.since(asked)),
             _ => CheckError::NotOpen(id.clone()),
         });
+    };
+    if !expect.allows(version) {
+        return Err(CheckError::Changed(version));
     }
     app.wake.wake(&mut tx, id, now).await?;
     tx.commit().await?;

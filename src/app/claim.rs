@@ -8,7 +8,7 @@ use crate::model::hostname::Hostname;
 use crate::model::id::{AttemptId, DomainId, EventId, TenantId};
 use crate::model::moment::Moment;
 use crate::store::claims::{self, NewClaim};
-use crate::store::{StoreError, situation};
+use crate::store::{StoreError, Tx, situation};
 
 /// Why a claim was not made.
 #[derive(Debug, thiserror::Error)]
@@ -38,15 +38,27 @@ pub struct Claimed {
 
 /// Claims a name. A tenant that claims it already gets that claim with its value; an expired one gets a new attempt.
 pub async fn claim(app: &App, tenant: &TenantId, hostname: &Hostname, actor: &str) -> Result<Claimed, ClaimError> {
+    let mut tx = app.store.begin().await?;
+    let claimed = claim_in(app, &mut tx, tenant, hostname, actor).await?;
+    tx.commit().await?;
+    Ok(claimed)
+}
+
+/// The same inside a transaction, for those who write more into it.
+pub async fn claim_in(
+    app: &App,
+    tx: &mut Tx,
+    tenant: &TenantId,
+    hostname: &Hostname,
+    actor: &str,
+) -> Result<Claimed, ClaimError> {
+    let now = app.env.now();
+    let slug = claims::active_tenant_slug(tx, tenant).await?.ok_or_else(|| ClaimError::NoTenant(tenant.clone()))?;
     loop {
-        let now = app.env.now();
-        let mut tx = app.store.begin().await?;
-        let slug = claims::active_tenant_slug(&mut tx, tenant).await?.ok_or_else(|| ClaimError::NoTenant(tenant.clone()))?;
-        if let Some((id, state)) = claims::open_claim(&mut tx, tenant, hostname).await? {
+        if let Some((id, state)) = claims::open_claim(tx, tenant, hostname).await? {
             if state == Claim::Expired {
-                reopen(app, &mut tx, &id, actor, now).await?;
-                app.wake.wake(&mut tx, &id, now).await?;
-                tx.commit().await?;
+                reopen(app, tx, &id, actor, now).await?;
+                app.wake.wake(tx, &id, now).await?;
             }
             return Ok(Claimed { id, new: false });
         }
@@ -62,17 +74,17 @@ pub async fn claim(app: &App, tenant: &TenantId, hostname: &Hostname, actor: &st
             deadline: now + ATTEMPT_LIFE,
             actor: actor.to_owned(),
         };
-        match claims::insert(&mut tx, &new, now).await {
-            Ok(()) => {}
+        if !claims::insert(tx, &new, now).await? {
             // The same tenant claimed the same name a moment ago: answer with that claim.
-            Err(StoreError::Conflict { .. }) => continue,
-            Err(e) => return Err(e.into()),
+            continue;
         }
-        app.wake.wake(&mut tx, &new.id, now).await?;
+        app.wake.wake(tx, &new.id, now).await?;
         let relay = app.bells.relay.clone();
-        tx.after_commit(move || relay.notify_one());
-        tx.commit().await?;
-        tracing::info!(domain.id = %new.id, hostname.name = %hostname, tenant.id = %tenant, "claimed");
+        let (id, hostname, tenant) = (new.id.clone(), hostname.clone(), tenant.clone());
+        tx.after_commit(move || {
+            relay.notify_one();
+            tracing::info!(domain.id = %id, hostname.name = %hostname, tenant.id = %tenant, "claimed");
+        });
         return Ok(Claimed { id: new.id, new: true });
     }
 }
@@ -82,7 +94,7 @@ fn fresh_value(app: &App) -> String {
     format!("{TXT_PREFIX}{}", app.env.draw_hex(16))
 }
 
-async fn reopen(app: &App, tx: &mut crate::store::Tx, id: &DomainId, actor: &str, now: Moment) -> Result<(), ClaimError> {
+async fn reopen(app: &App, tx: &mut Tx, id: &DomainId, actor: &str, now: Moment) -> Result<(), ClaimError> {
     let domain = situation::fence(tx, id).await?;
     // Read under the fence: another request may have re-opened it a moment ago.
     let Ok(claim) = domain.claim.after(ClaimStep::Reopen) else { return Ok(()) };

@@ -1,5 +1,6 @@
 //! Removing a domain: everything that serves it or works on it goes in one transaction.
 
+use super::expect::Expect;
 use super::{App, AppError, advance};
 use crate::mint;
 use crate::model::claim::{Claim, RefusedStep};
@@ -17,6 +18,9 @@ pub enum RemoveError {
     /// It is gone already, or on its way.
     #[error(transparent)]
     Refused(#[from] RefusedStep),
+    /// It is another version than the caller counted on.
+    #[error("the domain changed in the meantime: its version is {0} now; read it again and decide anew")]
+    Changed(i64),
     /// Not the caller's fault.
     #[error(transparent)]
     App(#[from] AppError),
@@ -33,6 +37,11 @@ const TRIES: usize = 5;
 
 /// Removes a domain; the state it is in now. A step in flight is fenced off and records nothing.
 pub async fn remove(app: &App, id: &DomainId, actor: &str) -> Result<Claim, RemoveError> {
+    remove_if(app, id, &Expect::ANY, actor).await
+}
+
+/// The same, if the domain is as expected.
+pub async fn remove_if(app: &App, id: &DomainId, expect: &Expect, actor: &str) -> Result<Claim, RemoveError> {
     for _ in 0..TRIES {
         let now = app.env.now();
         let mut tx = app.store.begin().await?;
@@ -40,6 +49,9 @@ pub async fn remove(app: &App, id: &DomainId, actor: &str) -> Result<Claim, Remo
             Err(StoreError::NotFound { .. }) => return Err(RemoveError::NotFound(id.clone())),
             other => other?,
         };
+        if !expect.allows(domain.event_seq) {
+            return Err(RemoveError::Changed(domain.event_seq));
+        }
         let s = situation::around_in(&mut tx, domain, app.edges()).await?;
         let outcome = conclude::remove(&s, actor, now)?;
         if record::outcome(&mut tx, &s, &outcome, now, || mint!(app.env, EventId)).await? == Recorded::Yes {

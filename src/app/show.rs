@@ -2,21 +2,25 @@
 
 mod build;
 mod document;
+mod listed;
 mod portal;
+mod record;
 pub(in crate::app) mod rfc3339;
+pub mod words;
 
 use crate::model::conclude::FRESH_EDGE;
 use crate::model::id::{DomainId, TenantId};
 use crate::model::moment::Moment;
 use crate::model::records::ApexRoute;
 use crate::store::rollout::rollout;
-use crate::store::views::{self, DomainFilter, DomainRow};
+use crate::store::views::{self, DomainFilter, DomainRow, EventFilter};
 use crate::store::{Store, StoreResult, Tx};
 
 pub use document::{
     AttemptView, CertificateView, CheckView, DomainSummary, DomainView, EventView, OrderView, ProbeView, RolloutView,
     TenantRef,
 };
+pub use listed::{CertificateDocument, ContactView, EdgeView, OpenOrderView, PastAttempt, TenantView, TokenView};
 pub use portal::{ListedDomain, certificate_names, history, listing, moved, moved_since, position};
 
 /// How many events a view carries; the rest is a page away.
@@ -24,11 +28,15 @@ const EVENTS: i64 = 100;
 
 /// The view of one domain, from one snapshot.
 pub async fn domain(store: &Store, apex: &ApexRoute, id: &DomainId, now: Moment) -> StoreResult<Option<DomainView>> {
-    let mut tx = store.read().await?;
-    let Some(row) = views::domain(&mut tx, id).await? else { return Ok(None) };
-    let order = views::order(&mut tx, id).await?;
-    let rollout = rollout_of(&mut tx, &row, now).await?;
-    let events = views::domain_events(&mut tx, id, EVENTS).await?;
+    domain_in(&mut store.read().await?, apex, id, now).await
+}
+
+/// The same as a transaction sees it.
+pub async fn domain_in(tx: &mut Tx, apex: &ApexRoute, id: &DomainId, now: Moment) -> StoreResult<Option<DomainView>> {
+    let Some(row) = views::domain(tx, id).await? else { return Ok(None) };
+    let order = views::order(tx, id).await?;
+    let rollout = rollout_of(tx, &row, now).await?;
+    let events = views::domain_events(tx, id, EVENTS).await?;
     Ok(Some(build::view(row, order, rollout, events, apex, now)))
 }
 
@@ -43,10 +51,16 @@ pub async fn list(store: &Store, filter: &DomainFilter, limit: i64) -> StoreResu
     Ok(rows.into_iter().map(build::summary).collect())
 }
 
-/// The numbered stream of events, of one tenant or of all, after `position`.
-pub async fn events(store: &Store, tenant: Option<&TenantId>, position: i64, limit: i64) -> StoreResult<Vec<EventView>> {
-    let rows = views::events_after(&mut store.read().await?, tenant, position, limit).await?;
+/// The numbered stream of events.
+pub async fn events(store: &Store, filter: &EventFilter, limit: i64) -> StoreResult<Vec<EventView>> {
+    let rows = views::events_after(&mut store.read().await?, filter, limit).await?;
     Ok(rows.into_iter().map(build::event).collect())
+}
+
+/// All attempts at proof of a domain, oldest first.
+pub async fn attempts(store: &Store, id: &DomainId) -> StoreResult<Vec<PastAttempt>> {
+    let rows = views::attempts(&mut store.read().await?, id).await?;
+    Ok(rows.into_iter().map(PastAttempt::from).collect())
 }
 
 async fn rollout_of(tx: &mut Tx, row: &DomainRow, now: Moment) -> StoreResult<RolloutView> {

@@ -1,12 +1,14 @@
 //! Adding tenants and finding them.
 
+use super::expect::Expect;
 use crate::env::Env;
 use crate::mint;
 use crate::model::hostname::Hostname;
 use crate::model::id::{EventId, TenantId};
+use crate::model::label::{Label, LabelError};
 use crate::model::slug::{Slug, SlugError};
 use crate::model::tenant::{Placement, Tenant, TenantStatus};
-use crate::store::{self, Store, StoreError, StoreResult};
+use crate::store::{self, Store, StoreError, StoreResult, Tx};
 
 /// Why a tenant was not added.
 #[derive(Debug, thiserror::Error)]
@@ -14,12 +16,9 @@ pub enum AddTenantError {
     /// The slug is none.
     #[error(transparent)]
     Slug(#[from] SlugError),
-    /// The name is empty or too long.
-    #[error("the name is {0} characters long; it must have 1 to 200")]
-    Name(usize),
-    /// The name holds a character that nobody sees, or that changes how its neighbours are shown.
-    #[error("the name contains U+{:04X}, which is not shown or changes how others are shown; leave it out", u32::from(*.0))]
-    Unseen(char),
+    /// The name is none.
+    #[error(transparent)]
+    Name(#[from] LabelError),
     /// Somebody has, or had, this slug: slugs are never reused.
     #[error("the slug {0:?} is or was in use by another tenant, in this spelling or one that looks like it; choose another")]
     Taken(String),
@@ -45,15 +44,22 @@ pub async fn add(
     canonical_host: impl FnOnce(&Slug) -> Option<Hostname>,
     actor: &str,
 ) -> Result<Tenant, AddTenantError> {
+    let mut tx = store.begin().await.map_err(AddTenantError::Store)?;
+    let tenant = add_in(&mut tx, env, new, canonical_host, actor).await?;
+    tx.commit().await.map_err(AddTenantError::Store)?;
+    Ok(tenant)
+}
+
+/// The same inside a transaction, for those who write more into it; after an error it is of no more use.
+pub async fn add_in(
+    tx: &mut Tx,
+    env: &Env,
+    new: NewTenant<'_>,
+    canonical_host: impl FnOnce(&Slug) -> Option<Hostname>,
+    actor: &str,
+) -> Result<Tenant, AddTenantError> {
     let slug = Slug::parse_new(new.slug)?;
-    let name = new.name.map(str::trim).unwrap_or(slug.as_str()).to_owned();
-    let length = name.chars().count();
-    if !(1..=200).contains(&length) {
-        return Err(AddTenantError::Name(length));
-    }
-    if let Some(unseen) = name.chars().find(|c| is_unseen(*c)) {
-        return Err(AddTenantError::Unseen(unseen));
-    }
+    let name = Label::NAME.read(new.name.unwrap_or(slug.as_str()))?;
     let tenant = Tenant {
         id: mint!(env, TenantId),
         slug,
@@ -65,25 +71,15 @@ pub async fn add(
         created_at: env.now(),
     };
     let host = canonical_host(&tenant.slug);
-    match write(store, env, &tenant, host.as_ref(), actor).await {
+    match write(tx, env, &tenant, host.as_ref(), actor).await {
         Ok(()) => Ok(tenant),
         Err(StoreError::Conflict { .. }) => Err(AddTenantError::Taken(tenant.slug.to_string())),
         Err(e) => Err(AddTenantError::Store(e)),
     }
 }
 
-/// Control characters, and those that take no room or turn the direction of writing.
-fn is_unseen(c: char) -> bool {
-    c.is_control()
-        || matches!(c,
-            '\u{00ad}' | '\u{034f}' | '\u{061c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
-            | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}'
-            | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
-}
-
-async fn write(store: &Store, env: &Env, t: &Tenant, host: Option<&Hostname>, actor: &str) -> StoreResult<()> {
+async fn write(tx: &mut Tx, env: &Env, t: &Tenant, host: Option<&Hostname>, actor: &str) -> StoreResult<()> {
     let fresh = || mint!(env, EventId);
-    let mut tx = store.begin().await?;
     // One by one, for each refers to the one before.
     tx.execute(store::tenants::insert(t)).await?;
     let mut rest = vec![
@@ -99,7 +95,67 @@ async fn write(store: &Store, env: &Env, t: &Tenant, host: Option<&Hostname>, ac
     for stmt in rest {
         tx.execute(stmt).await?;
     }
-    tx.commit().await
+    Ok(())
+}
+
+/// What to change of a tenant; what is missing stays.
+#[derive(Clone, Debug, Default)]
+pub struct TenantChange {
+    /// What people call it.
+    pub name: Option<String>,
+    /// Its tier.
+    pub tier: Option<String>,
+}
+
+/// Why a tenant was not changed.
+#[derive(Debug, thiserror::Error)]
+pub enum ChangeTenantError {
+    /// There is none.
+    #[error("there is no tenant {0}")]
+    NotFound(TenantId),
+    /// The name is none.
+    #[error(transparent)]
+    Name(LabelError),
+    /// The tier is none.
+    #[error(transparent)]
+    Tier(LabelError),
+    /// It is another version than the caller counted on.
+    #[error("the tenant changed in the meantime: its version is {0} now; read it again and decide anew")]
+    Changed(i64),
+    /// The store failed.
+    #[error("the change could not be stored")]
+    Store(#[from] StoreError),
+}
+
+/// Changes a tenant, if it is as expected; the edges hear of it. A change to what is already so changes nothing.
+pub async fn change(
+    store: &Store,
+    env: &Env,
+    id: &TenantId,
+    change: &TenantChange,
+    expect: &Expect,
+    actor: &str,
+) -> Result<Tenant, ChangeTenantError> {
+    let name = change.name.as_deref().map(|name| Label::NAME.read(name)).transpose().map_err(ChangeTenantError::Name)?;
+    let tier = change.tier.as_deref().map(|tier| Label::TIER.read(tier)).transpose().map_err(ChangeTenantError::Tier)?;
+    let now = env.now();
+    let mut tx = store.begin().await?;
+    let Some(tenant) = store::tenants::change(&mut tx, id, name.as_deref(), tier.as_deref()).await? else {
+        let tenant = store::tenants::lookup(&mut tx, id).await?.filter(|t| t.status != TenantStatus::Deleted);
+        let tenant = tenant.ok_or_else(|| ChangeTenantError::NotFound(id.clone()))?;
+        return if expect.allows(tenant.version) { Ok(tenant) } else { Err(ChangeTenantError::Changed(tenant.version)) };
+    };
+    let before = tenant.version - 1;
+    if !expect.allows(before) {
+        return Err(ChangeTenantError::Changed(before));
+    }
+    let detail = serde_json::json!({ "name": tenant.name, "tier": tenant.tier });
+    let event = mint!(env, EventId);
+    tx.execute(store::tenants::insert_event(event.as_str(), id, "tenant_changed", actor, &detail, now)).await?;
+    let told = mint!(env, EventId);
+    tx.execute(store::outbox::insert(told.as_str(), "tenant", id.as_str(), tenant.version, now)).await?;
+    tx.commit().await?;
+    Ok(tenant)
 }
 
 /// Tenants in order of their age, after the id `after`, or from the first.

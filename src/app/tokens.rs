@@ -10,7 +10,7 @@ use crate::model::id::{TenantId, TokenId};
 use crate::model::moment::Moment;
 use crate::model::secret::Secret;
 use crate::store::tokens::{self, TokenRow};
-use crate::store::{Store, StoreError, StoreResult};
+use crate::store::{Store, StoreError, StoreResult, Tx};
 
 /// On whose behalf somebody acts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +27,14 @@ impl Principal {
         match self {
             Principal::Operator => true,
             Principal::Tenant(own) => own == tenant,
+        }
+    }
+
+    /// The text by which what it left behind is told from others'.
+    pub fn key(&self) -> &str {
+        match self {
+            Principal::Operator => "operator",
+            Principal::Tenant(id) => id.as_str(),
         }
     }
 
@@ -68,11 +76,27 @@ pub struct Minted {
     pub id: TokenId,
     /// Its text.
     pub text: Secret,
+    /// All that is kept of it, but for the digest.
+    pub row: TokenRow,
 }
 
 /// Makes a token.
 pub async fn mint(
     store: &Store,
+    env: &Env,
+    principal: &Principal,
+    label: &str,
+    expires_at: Option<Moment>,
+) -> StoreResult<Minted> {
+    let mut tx = store.begin().await?;
+    let minted = mint_in(&mut tx, env, principal, label, expires_at).await?;
+    tx.commit().await?;
+    Ok(minted)
+}
+
+/// The same inside a transaction, for those who write more into it.
+pub async fn mint_in(
+    tx: &mut Tx,
     env: &Env,
     principal: &Principal,
     label: &str,
@@ -92,8 +116,17 @@ pub async fn mint(
         used_at: None,
         revoked_at: None,
     };
-    store.execute(tokens::insert(&row, &sha256(&text))).await?;
-    Ok(Minted { id: row.id, text })
+    tx.execute(tokens::insert(&row, &sha256(&text))).await?;
+    Ok(Minted { id: row.id.clone(), text, row })
+}
+
+/// The token of that id, if the principal may know of it.
+pub async fn find(store: &Store, principal: &Principal, id: &TokenId) -> StoreResult<Option<TokenRow>> {
+    let found = tokens::lookup(&mut store.read().await?, id).await?;
+    Ok(found.filter(|row| match principal {
+        Principal::Operator => true,
+        Principal::Tenant(own) => row.scope == "tenant" && row.tenant_id.as_ref() == Some(own),
+    }))
 }
 
 /// Who shows this token; `None` for one that is unknown, taken back, ended, or for something else. The look-up is by digest,

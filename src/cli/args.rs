@@ -8,6 +8,7 @@ use super::certificate::CertificateCommand;
 use super::doctor::DoctorArgs;
 use super::links::{HandOffLinkArgs, PortalLinkArgs};
 use super::tenant_remove::RemoveArgs;
+use super::manual::{CompletionsArgs, ManArgs};
 
 /// A domain of their own for every customer of a SaaS.
 #[derive(Parser)]
@@ -57,6 +58,10 @@ pub(super) enum Command {
     /// Check the configuration, or describe its keys
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Print what a shell needs to complete this command line
+    Completions(CompletionsArgs),
+    /// Print the manual page, or write all of them
+    Man(ManArgs),
 }
 
 #[derive(Args)]
@@ -71,6 +76,11 @@ pub(super) enum EdgeCommand {
     List,
     /// Count an edge no more, before it is taken down
     Drain {
+        /// Its name or id
+        edge: String,
+    },
+    /// Count a drained edge again
+    Undrain {
         /// Its name or id
         edge: String,
     },
@@ -101,6 +111,12 @@ pub(super) enum TenantCommand {
 pub(super) enum TokenCommand {
     /// Make a token; it is shown this once
     Create(NewToken),
+    /// List tokens, never their secrets
+    List {
+        /// Of one tenant only, by slug or id
+        #[arg(long, value_name = "SLUG")]
+        tenant: Option<String>,
+    },
     /// Take a token back, at once
     Revoke {
         /// Its id, tok_…
@@ -158,6 +174,9 @@ pub(super) enum DomainCommand {
         /// With this hostname only
         #[arg(long)]
         hostname: Option<String>,
+        /// In this state only, such as live
+        #[arg(long)]
+        claim: Option<String>,
     },
     /// Show what to publish, what is seen and what comes next
     Show {

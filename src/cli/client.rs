@@ -49,6 +49,10 @@ impl ApiClient {
         }
         let problem: Value = serde_json::from_slice(&body).unwrap_or_default();
         match (problem.get("detail").and_then(Value::as_str), problem.get("code").and_then(Value::as_str)) {
+            (Some(detail), Some(code)) if status.is_server_error() => {
+                let request = problem.get("request_id").and_then(Value::as_str).unwrap_or("-");
+                bail!("{detail} ({code}, request {request})")
+            }
             (Some(detail), Some(code)) => bail!("{detail} ({code})"),
             _ => bail!("the API at {} answered {status}", self.server),
         }

@@ -28,7 +28,7 @@ struct Listed {
 pub(super) async fn run(surroundings: &Surroundings, args: DomainArgs, out: &mut Out<'_>) -> anyhow::Result<()> {
     let api = ApiClient::new(surroundings, args.server, args.token)?;
     let shown: Shown = match args.command {
-        DomainCommand::List { tenant, hostname } => return list(&api, tenant, hostname, out).await,
+        DomainCommand::List { tenant, hostname, claim } => return list(&api, tenant, hostname, claim, out).await,
         DomainCommand::Add { hostname, tenant } => {
             let body = serde_json::json!({ "hostname": hostname, "tenant": tenant });
             api.send(api.request(Method::POST, "/api/v1/domains").json(&body)).await?
@@ -54,8 +54,14 @@ pub(super) async fn run(surroundings: &Surroundings, args: DomainArgs, out: &mut
     Ok(())
 }
 
-async fn list(api: &ApiClient, tenant: Option<String>, hostname: Option<String>, out: &mut Out<'_>) -> anyhow::Result<()> {
-    let all = all(api, tenant.as_deref(), hostname.as_deref()).await?;
+async fn list(
+    api: &ApiClient,
+    tenant: Option<String>,
+    hostname: Option<String>,
+    claim: Option<String>,
+    out: &mut Out<'_>,
+) -> anyhow::Result<()> {
+    let all = all(api, tenant.as_deref(), hostname.as_deref(), claim.as_deref()).await?;
     if out.json {
         out.document(&all)?;
         return Ok(());
@@ -68,17 +74,23 @@ async fn list(api: &ApiClient, tenant: Option<String>, hostname: Option<String>,
     Ok(())
 }
 
-async fn all(api: &ApiClient, tenant: Option<&str>, hostname: Option<&str>) -> anyhow::Result<Vec<DomainSummary>> {
+async fn all(
+    api: &ApiClient,
+    tenant: Option<&str>,
+    hostname: Option<&str>,
+    claim: Option<&str>,
+) -> anyhow::Result<Vec<DomainSummary>> {
     let mut all: Vec<DomainSummary> = Vec::new();
+    let asked = [("tenant", tenant), ("hostname", hostname), ("claim", claim), ("limit", Some("200"))];
+    let question: Vec<_> = asked.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
+    let mut question = query(&question);
     loop {
-        let cursor = all.last().map(|last| last.id.to_string());
-        let asked = [("cursor", cursor.as_deref()), ("tenant", tenant), ("hostname", hostname), ("limit", Some("200"))];
-        let question: Vec<_> = asked.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
-        let page: Listed = api.send(api.request(Method::GET, &format!("/api/v1/domains?{}", query(&question)))).await?;
-        let last = page.next.is_none() || page.items.is_empty();
+        let page: Listed = api.send(api.request(Method::GET, &format!("/api/v1/domains?{question}"))).await?;
         all.extend(page.items);
-        if last {
-            return Ok(all);
+        // Only the question is taken from the link: the server may be reached under another name than its own.
+        match page.next.as_deref().and_then(|next| next.split_once('?')) {
+            Some((_, next)) => question = next.to_owned(),
+            None => return Ok(all),
         }
     }
 }
@@ -88,7 +100,7 @@ pub(super) async fn find(api: &ApiClient, named: &str) -> anyhow::Result<DomainI
     if let Ok(id) = named.parse::<DomainId>() {
         return Ok(id);
     }
-    let claims = all(api, None, Some(named)).await?;
+    let claims = all(api, None, Some(named), None).await?;
     let open: Vec<_> = claims.iter().filter(|claim| claim.claim.is_open()).collect();
     match (open.as_slice(), claims.last()) {
         ([one], _) => Ok(one.id.clone()),

@@ -1,13 +1,14 @@
-//! `nameplate edge list|drain|revoke`: on the store, no server needed.
+//! `nameplate edge list|drain|undrain|revoke`: on the store, no server needed.
 
 use std::path::Path;
 
 use anyhow::bail;
-use serde_json::json;
 
 use super::args::EdgeCommand;
 use super::{Out, Surroundings, load, open_store};
+use crate::app::show::EdgeView;
 use crate::env::Env;
+use crate::model::id::EdgeId;
 use crate::roles::open_feed;
 use crate::store::Store;
 use crate::store::edges::{self, EdgeRow, EdgeStatus};
@@ -23,73 +24,84 @@ pub(super) async fn run(
     match command {
         EdgeCommand::List => {
             let store = open_store(&config).await?;
-            list(&edges::list(&store).await?, out)?;
+            let head = edges::head(&store).await?;
+            let views = edges::list(&store).await?.into_iter().map(|row| EdgeView::new(row, head, env.now()));
+            list(&views.collect::<Vec<_>>(), out)?;
             store.close().await;
         }
         EdgeCommand::Drain { edge } => {
             let store = open_store(&config).await?;
-            let row = find(&store, &edge).await?;
-            if store.execute(edges::set_status(&row.id, EdgeStatus::Drained)).await? == 0 {
-                bail!("the edge {} is revoked and stays so", row.name);
-            }
+            let row = set(&store, &edge, EdgeStatus::Drained).await?;
+            told(&store, env, &row.id, &format!("{} counts no more and can be taken down.", row.name), out).await?;
             store.close().await;
-            told(&row, "drained", "counts no more and can be taken down", out)?;
+        }
+        EdgeCommand::Undrain { edge } => {
+            let store = open_store(&config).await?;
+            let row = set(&store, &edge, EdgeStatus::Active).await?;
+            told(&store, env, &row.id, &format!("{} counts again once it is heard of.", row.name), out).await?;
+            store.close().await;
         }
         EdgeCommand::Revoke { edge } => {
             let (store, feed) = open_feed(&config, env).await?;
             let row = find(&store, &edge).await?;
             if !feed.revoke(&row.id).await? {
-                bail!("the edge {} is revoked already", row.name);
+                bail!(
+                    "the edge {} is revoked already, and stays so; a new one joins with: nameplate token create --edge",
+                    row.name
+                );
             }
+            let what = "is shut out for ever, and nothing sealed from now on opens for it.";
+            told(&store, env, &row.id, &format!("{} {what}", row.name), out).await?;
             store.close().await;
-            told(&row, "revoked", "is shut out for ever, and nothing sealed from now on opens for it", out)?;
         }
     }
     Ok(())
 }
 
+async fn set(store: &Store, named: &str, status: EdgeStatus) -> anyhow::Result<EdgeRow> {
+    let row = find(store, named).await?;
+    if store.execute(edges::set_status(&row.id, status)).await? == 0 {
+        bail!("the edge {} is revoked and stays so; a new one joins with: nameplate token create --edge", row.name);
+    }
+    Ok(row)
+}
+
 async fn find(store: &Store, named: &str) -> anyhow::Result<EdgeRow> {
-    match edges::find(&mut store.read().await?, named).await? {
-        Some(row) => Ok(row),
+    let mut tx = store.read().await?;
+    if let Some(row) = edges::find(&mut tx, named).await? {
+        return Ok(row);
+    }
+    match edges::revoked_as(&mut tx, named).await? {
+        Some(row) => bail!("the edge {named} is revoked already, and its name is free again; it was {}", row.id),
         None => bail!("there is no edge {named:?}; see: nameplate edge list"),
     }
 }
 
-fn told(row: &EdgeRow, status: &str, what: &str, out: &mut Out<'_>) -> anyhow::Result<()> {
-    if out.json {
-        out.document(&json!({ "id": row.id, "name": row.name, "status": status }))?;
-    } else {
-        out.line(&format!("{} {what}.", row.name))?;
+async fn told(store: &Store, env: &Env, id: &EdgeId, line: &str, out: &mut Out<'_>) -> anyhow::Result<()> {
+    if !out.json {
+        return Ok(out.line(line)?);
     }
+    let row = find(store, id.as_str()).await?;
+    out.document(&EdgeView::new(row, edges::head(store).await?, env.now()))?;
     Ok(())
 }
 
-fn list(rows: &[EdgeRow], out: &mut Out<'_>) -> anyhow::Result<()> {
+fn list(rows: &[EdgeView], out: &mut Out<'_>) -> anyhow::Result<()> {
     if out.json {
-        let document = |row: &EdgeRow| {
-            json!({
-                "id": row.id,
-                "name": row.name,
-                "status": row.status.as_str(),
-                "cursor": { "epoch": row.cursor.epoch, "seq": row.cursor.seq },
-                "heartbeat_at": row.heartbeat_at.rfc3339(),
-                "lost_at": row.lost_at.map(|at| at.rfc3339()),
-                "enrolled_at": row.enrolled_at.rfc3339(),
-            })
-        };
-        out.document(&rows.iter().map(document).collect::<Vec<_>>())?;
+        out.document(&rows)?;
         return Ok(());
     }
-    let line = |row: &EdgeRow| {
+    let line = |row: &EdgeView| {
         let lost = row.lost_at.map_or("", |_| ", left behind");
         vec![
             row.name.clone(),
-            format!("{}{lost}", row.status.as_str()),
+            format!("{}{lost}", row.status),
             row.cursor.seq.to_string(),
+            row.lag.map_or_else(|| "-".to_owned(), |lag| lag.to_string()),
             row.heartbeat_at.rfc3339(),
             row.id.to_string(),
         ]
     };
-    out.table(&["NAME", "STATUS", "HAS", "HEARD OF", "ID"], &rows.iter().map(line).collect::<Vec<_>>())?;
+    out.table(&["NAME", "STATUS", "HAS", "LACKS", "HEARD OF", "ID"], &rows.iter().map(line).collect::<Vec<_>>())?;
     Ok(())
 }

@@ -17,6 +17,7 @@ mod domain_text;
 mod edge;
 mod explain;
 mod links;
+mod manual;
 mod migrate;
 mod out;
 mod run;

@@ -37,8 +37,11 @@ impl<'a> Out<'a> {
 
     /// A table with its columns aligned.
     pub fn table(&mut self, head: &[&str], rows: &[Vec<String>]) -> io::Result<()> {
+        // Escaped first: what is shown is what takes room.
+        let shown: Vec<Vec<String>> =
+            rows.iter().map(|row| row.iter().map(|cell| one_line(cell).to_string()).collect()).collect();
         let width = |i: usize| {
-            let cells = rows.iter().filter_map(|row| row.get(i)).map(|cell| cell.chars().count());
+            let cells = shown.iter().filter_map(|row| row.get(i)).map(|cell| cell.chars().count());
             cells.chain(head.get(i).map(|cell| cell.chars().count())).max().unwrap_or(0)
         };
         let widths: Vec<usize> = (0..head.len()).map(width).collect();
@@ -47,7 +50,7 @@ impl<'a> Out<'a> {
             joined.join("  ").trim_end().to_owned()
         };
         self.line(&padded(&mut head.iter().copied()))?;
-        for row in rows {
+        for row in &shown {
             self.line(&padded(&mut row.iter().map(String::as_str)))?;
         }
         Ok(())
@@ -63,6 +66,9 @@ mod tests {
         let mut bytes = Vec::new();
         let rows = [vec!["a".into(), "bücher".into()], vec!["\x1b[2J\nx".into(), "y".into()]];
         Out::new(&mut bytes, false).table(&["ID", "NAME"], &rows).unwrap();
-        assert_eq!(String::from_utf8(bytes).unwrap(), "ID      NAME\na       bücher\n\\u001b[2J\\u000ax  y\n");
+        assert_eq!(
+            String::from_utf8(bytes).unwrap(),
+            "ID                NAME\na                 bücher\n\\u001b[2J\\u000ax  y\n"
+        );
     }
 }

@@ -6,7 +6,9 @@ use clap::Parser as _;
 
 use super::args::{Cli, Command, EdgeArgs};
 use super::compose::run_role;
-use super::{Out, Surroundings, certificate, config, doctor, domain, edge, explain, links, migrate, sandbox, tenant, token};
+use super::{
+    Out, Surroundings, certificate, config, doctor, domain, edge, explain, links, manual, migrate, sandbox, tenant, token,
+};
 use crate::config::Role;
 use crate::env::Env;
 use crate::telemetry::one_line;
@@ -44,6 +46,8 @@ pub async fn run(surroundings: &Surroundings, env: &Env, out: &mut dyn Write, er
         Command::Explain(args) => explain::run(surroundings, args, &mut out).await,
         Command::Doctor(args) => doctor::run(surroundings, file, env, args, &mut out).await,
         Command::Config(command) => config::run(surroundings, file, command, &mut out),
+        Command::Completions(args) => manual::completions(&args, &mut out),
+        Command::Man(args) => manual::man(args, &mut out),
     };
     match done {
         Ok(()) => DONE,

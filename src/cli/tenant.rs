@@ -4,9 +4,17 @@ use std::path::Path;
 
 use super::args::TenantCommand;
 use super::{Out, Surroundings, load, open_store, tenant_remove};
+use crate::app::show::TenantView;
 use crate::app::tenants::{self, NewTenant};
+use crate::config::Config;
 use crate::env::Env;
 use crate::model::tenant::Tenant;
+
+/// The document that the API gives out, too.
+fn view(config: &Config, tenant: Tenant) -> TenantView {
+    let host = config.canonical_host(&tenant.slug);
+    TenantView::new(tenant, host)
+}
 
 /// Tenants read at a time.
 const PAGE: i64 = 500;
@@ -25,7 +33,7 @@ pub(super) async fn run(
             let new = NewTenant { slug: &slug, name: name.as_deref() };
             let tenant = tenants::add(&store, env, new, |slug| config.canonical_host(slug), "command line").await?;
             if out.json {
-                out.document(&tenant)?;
+                out.document(&view(&config, tenant))?;
             } else {
                 out.line(&format!("Added {} as {}.", tenant.slug, tenant.id))?;
             }
@@ -41,7 +49,7 @@ pub(super) async fn run(
                 all.extend(page);
             }
             if out.json {
-                out.document(&all)?;
+                out.document(&all.into_iter().map(|tenant| view(&config, tenant)).collect::<Vec<_>>())?;
             } else {
                 let rows: Vec<_> = all
                     .iter()

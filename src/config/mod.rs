@@ -11,6 +11,7 @@
 
 mod brand;
 mod colour;
+mod api;
 mod database;
 mod dns;
 mod docs;
@@ -38,6 +39,7 @@ mod vault;
 
 pub use brand::{BrandConfig, SupportLink};
 pub use colour::Colour;
+pub use api::ApiConfig;
 pub use database::DatabaseConfig;
 pub use dns::{DnsConfig, ServerPlace};
 pub use docs::reference;

@@ -1,8 +1,8 @@
 //! All sections together, and what each role cannot do without.
 
 use super::{
-    BrandConfig, ConfigError, DatabaseConfig, DnsConfig, EdgeConfig, FeedConfig, IssuerConfig, JobsConfig, Key, LogConfig,
-    MetricsConfig, NamesConfig, PortalConfig, Problem, ReachConfig, Reader, RoutingConfig, ServerConfig, Sources,
+    ApiConfig, BrandConfig, ConfigError, DatabaseConfig, DnsConfig, EdgeConfig, FeedConfig, IssuerConfig, JobsConfig, Key,
+    LogConfig, MetricsConfig, NamesConfig, PortalConfig, Problem, ReachConfig, Reader, RoutingConfig, ServerConfig, Sources,
     VaultConfig,
 };
 use crate::model::domain::RoutingMode;
@@ -15,6 +15,7 @@ use crate::model::slug::Slug;
 #[expect(missing_docs, reason = "each field is a section, described in its file")]
 pub struct Config {
     pub server: ServerConfig,
+    pub api: ApiConfig,
     pub portal: PortalConfig,
     pub brand: BrandConfig,
     pub database: DatabaseConfig,
@@ -59,6 +60,7 @@ impl Config {
         let r = &mut reader;
         let config = Config {
             server: ServerConfig::read(r),
+            api: ApiConfig::read(r),
             portal: PortalConfig::read(r),
             brand: BrandConfig::read(r),
             database: DatabaseConfig::read(r),

@@ -8,12 +8,15 @@ use tokio_util::sync::CancellationToken;
 use super::Alarms;
 use crate::env::Env;
 use crate::model::id::DomainId;
-use crate::store::{Store, StoreResult, sql};
+use crate::store::{Store, StoreResult, kept_answers, sql};
 use crate::telemetry::Chain;
 use crate::telemetry::metrics::ControlMeters;
 
 /// How often the store's statistics are looked at.
 const OPTIMIZE_EVERY: Duration = Duration::from_secs(24 * 3600);
+
+/// How often answers whose time is up are removed.
+const PRUNE_EVERY: Duration = Duration::from_secs(15 * 60);
 
 /// How the sweep runs.
 #[derive(Clone, Debug)]
@@ -103,7 +106,7 @@ impl Sweep {
 
     /// Sweeps until `stop`. A sweep that fails is told to the log; the next one does its work.
     pub async fn run(&self, stop: CancellationToken) {
-        let mut optimized = None;
+        let (mut optimized, mut pruned) = (None, None);
         while !stop.is_cancelled() {
             if optimized.is_none_or(|at| self.env.now().since(at) >= OPTIMIZE_EVERY) {
                 if let Err(e) = self.store.optimize(optimized.is_none()).await {
@@ -113,6 +116,12 @@ impl Sweep {
                     );
                 }
                 optimized = Some(self.env.now());
+            }
+            if pruned.is_none_or(|at| self.env.now().since(at) >= PRUNE_EVERY) {
+                if let Err(e) = kept_answers::prune(&self.store, self.env.now()).await {
+                    tracing::warn!(error = %Chain(&e), "answers whose time is up were not removed; they are tried again");
+                }
+                pruned = Some(self.env.now());
             }
             match self.once().await {
                 Ok(Swept { rearmed: 0, .. }) => {}

@@ -104,6 +104,8 @@ ids! {
     EdgeId = "edg_";
     /// An event of a domain's history.
     EventId = "evt_";
+    /// An address to which a tenant's mail goes.
+    ContactId = "con_";
     /// A token for the API, or a join token of an edge.
     TokenId = "tok_";
     /// A link into the portal, or a hand-off link.

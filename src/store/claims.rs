@@ -41,12 +41,13 @@ pub async fn open_claim(tx: &mut Tx, tenant: &TenantId, hostname: &Hostname) -> 
     tx.fetch_optional(stmt).await?.map(|row| Ok((row.parse("id")?, row.parse("claim")?))).transpose()
 }
 
-/// Makes a claim with its first attempt.
-pub async fn insert(tx: &mut Tx, c: &NewClaim, now: Moment) -> StoreResult<()> {
+/// Makes a claim with its first attempt; false when the tenant got one on this name a moment ago.
+pub async fn insert(tx: &mut Tx, c: &NewClaim, now: Moment) -> StoreResult<bool> {
     let domain = sql("INSERT INTO domains (id, tenant_id, hostname, claim, claim_since, routing_mode, target, attempt_id, \
            evidence, pace_from, nudged, tie, lost_for_us, due_at, lease_until, generation, settled, failures, event_seq, \
            created_at, standing, acts, standing_since) \
-         VALUES ($1, $2, $3, 'awaiting_dns', $4, $5, $6, $7, $8, $4, 0, 'held', 0, $4, 0, 1, 0, 0, 1, $4, $9, $10, $4)")
+         VALUES ($1, $2, $3, 'awaiting_dns', $4, $5, $6, $7, $8, $4, 0, 'held', 0, $4, 0, 1, 0, 0, 1, $4, $9, $10, $4) \
+         ON CONFLICT DO NOTHING")
     .bind(c.id.as_str())
     .bind(c.tenant_id.as_str())
     .bind(c.hostname.as_str())
@@ -57,7 +58,9 @@ pub async fn insert(tx: &mut Tx, c: &NewClaim, now: Moment) -> StoreResult<()> {
     .bind(document(&Vec::<Evidence>::new())?)
     .bind(Standing::NotLookedYet.code())
     .bind(Standing::NotLookedYet.acts().as_str());
-    tx.execute(domain).await?;
+    if tx.execute(domain).await? == 0 {
+        return Ok(false);
+    }
     let event = event(&c.actor, "claimed", "the name was claimed; records are to be published", c.hostname.as_str());
     let told = sql("INSERT INTO events (id, tenant_id, domain_id, domain_seq, kind, actor, cause, detail, at) \
          VALUES ($1, $2, $3, 1, $4, $5, $6, $7, $8)")
@@ -71,7 +74,7 @@ pub async fn insert(tx: &mut Tx, c: &NewClaim, now: Moment) -> StoreResult<()> {
     .bind(now);
     let mut rest = vec![attempt(&c.attempt_id, &c.id, &c.value, now, c.deadline), told];
     rest.extend(standing::words(&c.id, &c.hostname));
-    tx.batch(rest).await.map(|_| ())
+    tx.batch(rest).await.map(|_| true)
 }
 
 fn attempt(id: &AttemptId, domain: &DomainId, value: &str, now: Moment, deadline: Moment) -> super::Stmt {
@@ -116,17 +119,18 @@ pub async fn reopen(tx: &mut Tx, domain: &Domain, r: &Reopened, now: Moment) -> 
     tx.batch(vec![row, attempt(&r.attempt_id, &domain.id, &r.value, now, r.deadline), told]).await.map(|_| ())
 }
 
-/// Marks that somebody asked for a look, unless one was asked for after `not_since`; whether it was marked.
-pub async fn ask_check(tx: &mut Tx, id: &DomainId, actor: &str, now: Moment, not_since: Moment) -> StoreResult<bool> {
+/// Marks that somebody asked for a look, unless one was asked for after `not_since`; the number of the domain's latest event
+/// if it was marked.
+pub async fn ask_check(tx: &mut Tx, id: &DomainId, actor: &str, now: Moment, not_since: Moment) -> StoreResult<Option<i64>> {
     let stmt = sql("UPDATE domains SET check_asked_at = $2, check_asked_by = $3, pace_from = $2, due_at = $2, \
            nudged = generation \
          WHERE id = $1 AND claim IN ('awaiting_dns', 'queued', 'live') \
-           AND (check_asked_at IS NULL OR check_asked_at <= $4)")
+           AND (check_asked_at IS NULL OR check_asked_at <= $4) RETURNING event_seq")
     .bind(id.as_str())
     .bind(now)
     .bind(actor)
     .bind(not_since);
-    Ok(tx.execute(stmt).await? == 1)
+    tx.fetch_optional(stmt).await?.map(|row| row.int("event_seq")).transpose()
 }
 
 /// When somebody last asked for a look at a domain that is still looked at.

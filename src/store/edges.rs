@@ -102,11 +102,31 @@ pub async fn find(tx: &mut Tx, id_or_name: &str) -> StoreResult<Option<EdgeRow>>
     tx.fetch_optional(stmt.bind(id_or_name)).await?.as_ref().map(edge).transpose()
 }
 
+/// The edge that had this name last, of those that are shut out and gave it free.
+pub async fn revoked_as(tx: &mut Tx, name: &str) -> StoreResult<Option<EdgeRow>> {
+    let stmt = sql("SELECT id, name, public_key, status, cursor_epoch, cursor_seq, heartbeat_at, lost_at, enrolled_at \
+                    FROM edges WHERE status = 'revoked' AND name = $1 || ' ' || id ORDER BY id DESC LIMIT 1");
+    tx.fetch_optional(stmt.bind(name)).await?.as_ref().map(edge).transpose()
+}
+
 /// All edges, the oldest first.
 pub async fn list(store: &Store) -> StoreResult<Vec<EdgeRow>> {
     let stmt = sql("SELECT id, name, public_key, status, cursor_epoch, cursor_seq, heartbeat_at, lost_at, enrolled_at \
                     FROM edges ORDER BY id");
     store.query(stmt).await?.iter().map(edge).collect()
+}
+
+/// Edges after an id, in order of their ids.
+pub async fn page(store: &Store, after: &str, limit: i64) -> StoreResult<Vec<EdgeRow>> {
+    let stmt = sql("SELECT id, name, public_key, status, cursor_epoch, cursor_seq, heartbeat_at, lost_at, enrolled_at \
+                    FROM edges WHERE id > $1 ORDER BY id LIMIT $2");
+    store.query(stmt.bind(after).bind(limit)).await?.iter().map(edge).collect()
+}
+
+/// Where the feed stands: nothing before its first start.
+pub async fn head(store: &Store) -> StoreResult<Option<Position>> {
+    let rows = store.query(sql("SELECT epoch, last_seq FROM feed WHERE id = 1")).await?;
+    rows.first().map(|row| Ok(Position { epoch: row.int("epoch")?, seq: row.int("last_seq")? })).transpose()
 }
 
 /// Changes whether an edge takes part. What is revoked stays revoked: then no row changes.

@@ -13,7 +13,9 @@
 
 pub mod attempts;
 pub mod census;
+pub mod certificates;
 pub mod claims;
+pub mod contacts;
 pub mod dispatching;
 pub mod edges;
 mod error;
@@ -24,7 +26,9 @@ pub mod imports;
 pub mod issuers;
 pub mod links;
 pub mod offboarding;
+pub mod kept_answers;
 mod open;
+pub mod orders;
 pub mod outbox;
 pub mod portal;
 pub mod record;

@@ -2,6 +2,7 @@
 
 use super::{Row, Stmt, StoreResult, Tx, sql};
 use crate::model::id::TenantId;
+use crate::model::moment::Moment;
 use crate::model::slug::Slug;
 use crate::model::tenant::{Placement, Tenant};
 
@@ -44,13 +45,36 @@ pub fn insert_canonical_route(t: &Tenant, host: &str) -> Stmt {
 
 /// The event that a tenant was added.
 pub fn insert_added_event(event_id: &str, t: &Tenant, actor: &str) -> Stmt {
+    insert_event(event_id, &t.id, "tenant_added", actor, &serde_json::json!({ "slug": t.slug }), t.created_at)
+}
+
+/// An event of a tenant, of no domain.
+pub fn insert_event(
+    event_id: &str,
+    tenant: &TenantId,
+    kind: &'static str,
+    actor: &str,
+    detail: &serde_json::Value,
+    at: Moment,
+) -> Stmt {
     sql("INSERT INTO events (id, position, tenant_id, domain_id, domain_seq, kind, actor, cause, detail, at) \
-         VALUES ($1, NULL, $2, NULL, NULL, 'tenant_added', $3, 'asked for', $4, $5)")
+         VALUES ($1, NULL, $2, NULL, NULL, $3, $4, 'asked for', $5, $6)")
     .bind(event_id)
-    .bind(t.id.as_str())
+    .bind(tenant.as_str())
+    .bind(kind)
     .bind(actor)
-    .bind(serde_json::json!({ "slug": t.slug }).to_string())
-    .bind(t.created_at)
+    .bind(detail.to_string())
+    .bind(at)
+}
+
+/// Changes what is given of a tenant and raises its version; the tenant as it is now, or nothing where nothing would change.
+pub async fn change(tx: &mut Tx, id: &TenantId, name: Option<&str>, tier: Option<&str>) -> StoreResult<Option<Tenant>> {
+    let stmt = sql("UPDATE tenants SET name = COALESCE($2, name), tier = COALESCE($3, tier), version = version + 1 \
+         WHERE id = $1 AND status <> 'deleted' AND (name <> COALESCE($2, name) OR tier <> COALESCE($3, tier)) RETURNING *")
+    .bind(id.as_str())
+    .bind(name)
+    .bind(tier);
+    tx.fetch_optional(stmt).await?.as_ref().map(tenant).transpose()
 }
 
 /// The tenant with this id.

@@ -47,6 +47,30 @@ pub async fn lookup_by_digest(tx: &mut Tx, digest: &[u8]) -> StoreResult<Option<
     row.as_ref().map(token).transpose()
 }
 
+/// The token of that id, if the API shows it: links and what pages hold are none.
+pub async fn lookup(tx: &mut Tx, id: &TokenId) -> StoreResult<Option<TokenRow>> {
+    let stmt = sql("SELECT * FROM tokens WHERE id = $1 AND scope IN ('operator', 'tenant', 'edge_join')");
+    tx.fetch_optional(stmt.bind(id.as_str())).await?.as_ref().map(token).transpose()
+}
+
+/// The tokens that the API shows, of one tenant or of all, after an id and in order of their ids.
+pub async fn list(tx: &mut Tx, tenant: Option<&TenantId>, after: &str, limit: i64) -> StoreResult<Vec<TokenRow>> {
+    let query = match tenant {
+        Some(tenant) => {
+            sql("SELECT * FROM tokens WHERE tenant_id = $3 AND scope = 'tenant' AND id > $1 ORDER BY id LIMIT $2")
+                .bind(after)
+                .bind(limit)
+                .bind(tenant.as_str())
+        }
+        None => {
+            sql("SELECT * FROM tokens WHERE scope IN ('operator', 'tenant', 'edge_join') AND id > $1 ORDER BY id LIMIT $2")
+                .bind(after)
+                .bind(limit)
+        }
+    };
+    tx.fetch_all(query).await?.iter().map(token).collect()
+}
+
 /// Takes a token back; counts the rows, none when it was taken back before or never was.
 pub fn revoke(id: &TokenId, at: Moment) -> Stmt {
     sql("UPDATE tokens SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL").bind(id.as_str()).bind(at)

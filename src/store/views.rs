@@ -5,7 +5,7 @@ use crate::model::claim::Claim;
 use crate::model::domain::{Attempt, PublicProbe, RoutingMode};
 use crate::model::evidence::Evidence;
 use crate::model::hostname::Hostname;
-use crate::model::id::{DomainId, EventId, TenantId};
+use crate::model::id::{AttemptId, DomainId, EventId, TenantId};
 use crate::model::moment::Moment;
 use crate::model::order::OrderState;
 
@@ -25,6 +25,7 @@ pub struct DomainRow {
     pub failures: i64,
     pub due_at: Moment,
     pub created_at: Moment,
+    pub event_seq: i64,
     pub attempt: Attempt,
     pub certificate: Option<CertificateRow>,
 }
@@ -84,7 +85,7 @@ pub struct EventRow {
 /// The domain with this id.
 pub async fn domain(tx: &mut Tx, id: &DomainId) -> StoreResult<Option<DomainRow>> {
     let query = sql("SELECT d.id, d.tenant_id, t.slug, d.hostname, d.claim, d.routing_mode, d.target, d.evidence, \
-                d.public_probe, d.failures, d.due_at, d.created_at, a.value, a.opened_at, a.deadline, a.proven_at, \
+                d.public_probe, d.failures, d.due_at, d.created_at, d.event_seq, a.value, a.opened_at, a.deadline, a.proven_at, \
                 c.id AS certificate, c.serial, c.not_before, c.not_after, i.name AS issuer \
          FROM domains d JOIN tenants t ON t.id = d.tenant_id JOIN attempts a ON a.id = d.attempt_id \
          LEFT JOIN certificates c ON c.id = d.certificate_id AND c.destroyed_at IS NULL \
@@ -113,6 +114,7 @@ pub async fn domain(tx: &mut Tx, id: &DomainId) -> StoreResult<Option<DomainRow>
         failures: row.int("failures")?,
         due_at: row.moment("due_at")?,
         created_at: row.moment("created_at")?,
+        event_seq: row.int("event_seq")?,
         attempt: Attempt {
             value: row.text("value")?,
             opened_at: row.moment("opened_at")?,
@@ -157,16 +159,68 @@ pub async fn domain_events(tx: &mut Tx, id: &DomainId, limit: i64) -> StoreResul
     tx.fetch_all(query.bind(id.as_str()).bind(limit)).await?.iter().map(event).collect()
 }
 
-/// Numbered events after `position`, of one tenant or of all.
-pub async fn events_after(tx: &mut Tx, tenant: Option<&TenantId>, position: i64, limit: i64) -> StoreResult<Vec<EventRow>> {
-    let query = match tenant {
-        Some(tenant) => sql("SELECT * FROM events WHERE position > $1 AND tenant_id = $3 ORDER BY position LIMIT $2")
-            .bind(position)
-            .bind(limit)
-            .bind(tenant.as_str()),
-        None => sql("SELECT * FROM events WHERE position > $1 ORDER BY position LIMIT $2").bind(position).bind(limit),
+/// Which events a reader wants.
+#[derive(Clone, Debug, Default)]
+pub struct EventFilter {
+    /// Of this tenant only.
+    pub tenant: Option<TenantId>,
+    /// Of this domain only.
+    pub domain: Option<DomainId>,
+    /// After this position.
+    pub after: i64,
+}
+
+/// Numbered events, oldest first.
+pub async fn events_after(tx: &mut Tx, filter: &EventFilter, limit: i64) -> StoreResult<Vec<EventRow>> {
+    let position = filter.after;
+    let query = match (&filter.domain, &filter.tenant) {
+        (Some(domain), tenant) => sql("SELECT * FROM events WHERE domain_id = $3 AND position > $1 \
+               AND ($4 = '' OR tenant_id = $4) ORDER BY domain_seq LIMIT $2")
+        .bind(position)
+        .bind(limit)
+        .bind(domain.as_str())
+        .bind(tenant.as_ref().map_or("", TenantId::as_str)),
+        (None, Some(tenant)) => {
+            sql("SELECT * FROM events WHERE position > $1 AND tenant_id = $3 ORDER BY position LIMIT $2")
+                .bind(position)
+                .bind(limit)
+                .bind(tenant.as_str())
+        }
+        (None, None) => {
+            sql("SELECT * FROM events WHERE position > $1 ORDER BY position LIMIT $2").bind(position).bind(limit)
+        }
     };
     tx.fetch_all(query).await?.iter().map(event).collect()
+}
+
+/// An attempt at proof with its id.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "columns of the schema, described there")]
+pub struct AttemptRow {
+    pub id: AttemptId,
+    pub value: String,
+    pub opened_at: Moment,
+    pub deadline: Moment,
+    pub proven_at: Option<Moment>,
+    pub closed_at: Option<Moment>,
+}
+
+/// All attempts of a domain, oldest first.
+pub async fn attempts(tx: &mut Tx, id: &DomainId) -> StoreResult<Vec<AttemptRow>> {
+    let query = sql("SELECT * FROM attempts WHERE domain_id = $1 ORDER BY opened_at, id LIMIT 1000").bind(id.as_str());
+    let rows = tx.fetch_all(query).await?;
+    rows.iter()
+        .map(|row| {
+            Ok(AttemptRow {
+                id: row.parse("id")?,
+                value: row.text("value")?,
+                opened_at: row.moment("opened_at")?,
+                deadline: row.moment("deadline")?,
+                proven_at: row.opt_moment("proven_at")?,
+                closed_at: row.opt_moment("closed_at")?,
+            })
+        })
+        .collect()
 }
 
 pub(super) fn event(row: &Row) -> StoreResult<EventRow> {
@@ -191,6 +245,8 @@ pub struct DomainFilter {
     pub tenant: Option<TenantId>,
     /// With this hostname only.
     pub hostname: Option<Hostname>,
+    /// In this state only.
+    pub claim: Option<Claim>,
     /// After this id.
     pub after: Option<DomainId>,
 }
@@ -198,30 +254,34 @@ pub struct DomainFilter {
 /// Domains in order of their ids, that is of their age.
 pub async fn domains(tx: &mut Tx, filter: &DomainFilter, limit: i64) -> StoreResult<Vec<SummaryRow>> {
     let after = filter.after.as_ref().map_or("", DomainId::as_str);
-    let query = match (&filter.tenant, &filter.hostname) {
-        (None, None) => sql("SELECT d.id, d.tenant_id, t.slug, d.hostname, d.claim, d.due_at, d.created_at \
+    let claim = filter.claim.map_or("", Claim::as_str);
+    let tenant = filter.tenant.as_ref().map_or("", TenantId::as_str);
+    // One statement for each index that leads; what is left to filter is little.
+    let query = match (&filter.hostname, &filter.tenant, filter.claim) {
+        (Some(hostname), _, _) => sql("SELECT d.id, d.tenant_id, t.slug, d.hostname, d.claim, d.due_at, d.created_at \
+             FROM domains d JOIN tenants t ON t.id = d.tenant_id WHERE d.id > $1 AND d.hostname = $3 \
+               AND ($4 = '' OR d.tenant_id = $4) AND ($5 = '' OR d.claim = $5) ORDER BY d.id LIMIT $2")
+        .bind(after)
+        .bind(limit)
+        .bind(hostname.as_str())
+        .bind(tenant)
+        .bind(claim),
+        (None, Some(_), _) => sql("SELECT d.id, d.tenant_id, t.slug, d.hostname, d.claim, d.due_at, d.created_at \
+             FROM domains d JOIN tenants t ON t.id = d.tenant_id WHERE d.id > $1 AND d.tenant_id = $3 \
+               AND ($4 = '' OR d.claim = $4) ORDER BY d.id LIMIT $2")
+        .bind(after)
+        .bind(limit)
+        .bind(tenant)
+        .bind(claim),
+        (None, None, Some(_)) => sql("SELECT d.id, d.tenant_id, t.slug, d.hostname, d.claim, d.due_at, d.created_at \
+             FROM domains d JOIN tenants t ON t.id = d.tenant_id WHERE d.id > $1 AND d.claim = $3 ORDER BY d.id LIMIT $2")
+        .bind(after)
+        .bind(limit)
+        .bind(claim),
+        (None, None, None) => sql("SELECT d.id, d.tenant_id, t.slug, d.hostname, d.claim, d.due_at, d.created_at \
              FROM domains d JOIN tenants t ON t.id = d.tenant_id WHERE d.id > $1 ORDER BY d.id LIMIT $2")
         .bind(after)
         .bind(limit),
-        (Some(tenant), None) => sql("SELECT d.id, d.tenant_id, t.slug, d.hostname, d.claim, d.due_at, d.created_at \
-             FROM domains d JOIN tenants t ON t.id = d.tenant_id WHERE d.id > $1 AND d.tenant_id = $3 ORDER BY d.id LIMIT $2")
-        .bind(after)
-        .bind(limit)
-        .bind(tenant.as_str()),
-        (None, Some(hostname)) => sql("SELECT d.id, d.tenant_id, t.slug, d.hostname, d.claim, d.due_at, d.created_at \
-             FROM domains d JOIN tenants t ON t.id = d.tenant_id WHERE d.id > $1 AND d.hostname = $3 ORDER BY d.id LIMIT $2")
-        .bind(after)
-        .bind(limit)
-        .bind(hostname.as_str()),
-        (Some(tenant), Some(hostname)) => {
-            sql("SELECT d.id, d.tenant_id, t.slug, d.hostname, d.claim, d.due_at, d.created_at \
-             FROM domains d JOIN tenants t ON t.id = d.tenant_id \
-             WHERE d.id > $1 AND d.hostname = $3 AND d.tenant_id = $4 ORDER BY d.id LIMIT $2")
-            .bind(after)
-            .bind(limit)
-            .bind(hostname.as_str())
-            .bind(tenant.as_str())
-        }
     };
     let rows = tx.fetch_all(query).await?;
     rows.iter()

@@ -7,6 +7,7 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::Response;
 
+use super::request_id::{REQUEST_ID, RequestId};
 use super::state::WebState;
 use crate::config::{Network, Origin};
 
@@ -51,17 +52,27 @@ pub(super) async fn harden(State(state): State<WebState>, request: Request, next
     response
 }
 
-/// Writes one line a request: the route, not the path, and never a header.
-pub(super) async fn log(State(state): State<WebState>, request: Request, next: Next) -> Response {
+/// Where a request came from, as far as it is known.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ClientAddress(pub Option<IpAddr>);
+
+/// Names every request and writes one line for it: the route, not the path, and never a header.
+pub(super) async fn log(State(state): State<WebState>, mut request: Request, next: Next) -> Response {
     let begun = state.app.env.now();
+    let id = RequestId::of(request.headers(), &state.app.env);
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>().map_or("-", MatchedPath::as_str).to_owned();
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(addr)| addr.ip());
     let client = peer.map(|peer| client_of(peer, request.headers(), &state.settings.trusted_proxies));
-    let response = next.run(request).await;
+    request.extensions_mut().insert(id.clone());
+    request.extensions_mut().insert(ClientAddress(client));
+    let mut response = next.run(request).await;
+    if let Ok(value) = HeaderValue::from_str(id.as_str()) {
+        response.headers_mut().insert(REQUEST_ID, value);
+    }
     let duration_ms = state.app.env.now().since(begun).as_millis();
     let client = client.map_or_else(|| "-".to_owned(), |ip| ip.to_string());
-    tracing::info!(%method, route, status = response.status().as_u16(), client, duration_ms, "request");
+    tracing::info!(%method, route, status = response.status().as_u16(), client, duration_ms, request_id = id.as_str(), "request");
     response
 }
 

@@ -4,6 +4,8 @@ use axum::extract::FromRequestParts;
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 
+use super::access::ClientAddress;
+use super::pace::Gate;
 use super::problem::Problem;
 use super::state::WebState;
 use super::{cookie, form, frame};
@@ -46,10 +48,23 @@ fn bearer(parts: &Parts) -> Option<Secret> {
 impl FromRequestParts<WebState> for ApiCaller {
     type Rejection = Problem;
     async fn from_request_parts(parts: &mut Parts, state: &WebState) -> Result<Self, Problem> {
-        let refused = || Problem::unauthorized("Bearer realm=\"nameplate\"");
-        let token = bearer(parts).ok_or_else(refused)?;
-        let caller = authenticate(&state.app.store, state.app.env.now(), &token).await?;
-        caller.map(ApiCaller).ok_or_else(refused)
+        let now = state.app.env.now();
+        let caller = match bearer(parts) {
+            Some(token) => authenticate(&state.app.store, now, &token).await?,
+            None => None,
+        };
+        let gate = parts.extensions.get::<Gate>();
+        match caller {
+            Some(caller) => {
+                gate.map_or(Ok(()), |gate| gate.by_token(&caller.token, now))?;
+                Ok(ApiCaller(caller))
+            }
+            None => {
+                let from = parts.extensions.get::<ClientAddress>().and_then(|client| client.0);
+                gate.map_or(Ok(()), |gate| gate.by_nobody(from, now))?;
+                Err(Problem::unauthorized("Bearer realm=\"nameplate\""))
+            }
+        }
     }
 }
 

@@ -3,36 +3,55 @@
 use std::fmt;
 use std::marker::PhantomData;
 
+use axum::body::{Body, Bytes};
 use axum::extract::rejection::{FormRejection, JsonRejection, QueryRejection};
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
-use axum::http::StatusCode;
 use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode, header};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeOwned, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
+use super::body;
 use super::problem::Problem;
 use crate::model::secret::Secret;
+use super::state::WebState;
 
 /// A JSON body.
 pub(super) struct Json<T>(pub T);
 
-impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
+impl<T: DeserializeOwned> FromRequest<WebState> for Json<T> {
     type Rejection = Problem;
-    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        let body = axum::Json::<Object<T>>::from_request(request, state).await;
-        body.map(|axum::Json(Object(value))| Json(value)).map_err(|rejection| {
-            let status = rejection.status();
-            let (code, title) = match (&rejection, status) {
-                (_, StatusCode::PAYLOAD_TOO_LARGE) => ("body_too_large", "The body is too large"),
-                (JsonRejection::MissingJsonContentType(_), _) => ("not_json", "The body must be JSON"),
-                (JsonRejection::JsonDataError(_), _) => ("wrong_fields", "The body has not the expected fields"),
-                _ => ("bad_json", "The body is not JSON"),
-            };
-            let status = if code == "wrong_fields" { StatusCode::UNPROCESSABLE_ENTITY } else { status };
-            Problem::new(status, code, title, rejection.body_text())
-        })
+    async fn from_request(request: Request, state: &WebState) -> Result<Self, Problem> {
+        let (parts, sent) = request.into_parts();
+        check_json(&parts.headers)?;
+        read_json(&body::read(sent, state).await?).map(Json)
     }
+}
+
+/// Whether the body is said to be JSON.
+pub(super) fn check_json(headers: &HeaderMap) -> Result<(), Problem> {
+    let said = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let kind = said.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    if kind == "application/json" || kind.starts_with("application/") && kind.ends_with("+json") {
+        return Ok(());
+    }
+    let detail = "Send the body as JSON, with the header Content-Type: application/json.";
+    Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_json", "The body must be JSON", detail))
+}
+
+/// What a JSON body says.
+pub(super) fn read_json<T: DeserializeOwned>(bytes: &Bytes) -> Result<T, Problem> {
+    let read = axum::Json::<Object<T>>::from_bytes(bytes);
+    read.map(|axum::Json(Object(value))| value).map_err(|rejection| {
+        let (status, code, title) = match &rejection {
+            JsonRejection::JsonDataError(_) => {
+                (StatusCode::UNPROCESSABLE_ENTITY, "wrong_fields", "The body has not the expected fields")
+            }
+            _ => (StatusCode::BAD_REQUEST, "bad_json", "The body is not JSON"),
+        };
+        Problem::new(status, code, title, rejection.body_text())
+    })
 }
 
 /// What is read from a JSON object and from nothing else: by themselves structs are also read from lists, by position.
@@ -57,18 +76,17 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
 /// The fields of a form.
 pub(super) struct Form<T>(pub T);
 
-impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Form<T> {
+impl<T: DeserializeOwned> FromRequest<WebState> for Form<T> {
     type Rejection = Problem;
-    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        let form = axum::Form::<T>::from_request(request, state).await;
+    async fn from_request(request: Request, state: &WebState) -> Result<Self, Problem> {
+        let (parts, sent) = request.into_parts();
+        let bytes = body::read(sent, state).await?;
+        let form = axum::Form::<T>::from_request(Request::from_parts(parts, Body::from(bytes)), state).await;
         form.map(|axum::Form(value)| Form(value)).map_err(|rejection| {
             let status = rejection.status();
-            let (code, title) = match (&rejection, status) {
-                (_, StatusCode::PAYLOAD_TOO_LARGE) => ("body_too_large", "The body is too large"),
-                (FormRejection::InvalidFormContentType(_), _) => ("not_a_form", "The body must be a form"),
-                (FormRejection::FailedToDeserializeFormBody(_), _) => {
-                    ("wrong_fields", "The form has not the expected fields")
-                }
+            let (code, title) = match &rejection {
+                FormRejection::InvalidFormContentType(_) => ("not_a_form", "The body must be a form"),
+                FormRejection::FailedToDeserializeFormBody(_) => ("wrong_fields", "The form has not the expected fields"),
                 _ => ("bad_form", "The form is not readable"),
             };
             Problem::new(status, code, title, rejection.body_text())
@@ -97,6 +115,30 @@ impl<S: Send + Sync> FromRequestParts<S> for LinkText {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let path = Path::<String>::from_request_parts(parts, state).await;
         path.map(|Path(text)| LinkText(Secret::from(text))).map_err(|_| Problem::no_route())
+    }
+}
+
+/// No query string: what is there would be a slip.
+pub(super) struct NoQuery;
+
+impl<S: Send + Sync> FromRequestParts<S> for NoQuery {
+    type Rejection = Problem;
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Nothing {}
+        Asked::<Nothing>::from_request_parts(parts, state).await.map(|_| NoQuery)
+    }
+}
+
+/// Two ids of the path, as text.
+pub(super) struct TwoIds(pub String, pub String);
+
+impl<S: Send + Sync> FromRequestParts<S> for TwoIds {
+    type Rejection = Problem;
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let path = Path::<(String, String)>::from_request_parts(parts, state).await;
+        path.map(|Path((first, second))| TwoIds(first, second)).map_err(|_| Problem::no_route())
     }
 }
 

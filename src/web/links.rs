@@ -1,7 +1,7 @@
 //! Links, all built from `server.public_url`.
 
 use super::state::WebState;
-use crate::model::id::{DomainId, TenantId};
+use crate::model::id::{DomainId, TenantId, TokenId};
 
 impl WebState {
     /// The page of a domain.
@@ -21,6 +21,10 @@ impl WebState {
 
     pub(super) fn api_domain(&self, id: &DomainId) -> String {
         format!("{}/api/v1/domains/{id}", self.settings.public_url)
+    }
+
+    pub(super) fn api_token(&self, id: &TokenId) -> String {
+        format!("{}/api/v1/tokens/{id}", self.settings.public_url)
     }
 
     pub(super) fn api_tenant(&self, id: &TenantId) -> String {

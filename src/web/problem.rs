@@ -13,6 +13,7 @@ use serde_json::json;
 use super::frame;
 use super::links::sign_in_for;
 use super::pages::ProblemPage;
+use super::request_id::RequestId;
 use super::state::WebState;
 use crate::app::AppError;
 use crate::app::check::CheckError;
@@ -20,6 +21,7 @@ use crate::app::claim::ClaimError;
 use crate::app::remove::RemoveError;
 use crate::model::claim::Claim;
 use crate::model::hostname::HostnameError;
+use crate::model::label::LabelError;
 use crate::store::StoreError;
 use crate::telemetry::Chain;
 
@@ -86,6 +88,27 @@ impl Problem {
         Problem { challenge: Some("Session realm=\"nameplate\""), ..problem }
     }
 
+    /// The same as a fault of a query's parameter, where something was not found by it.
+    pub(super) fn of_query(self, field: &str, code: &'static str, detail: &str) -> Self {
+        if self.status == StatusCode::NOT_FOUND { Self::wrong(field, code, detail) } else { self }
+    }
+
+    /// Nothing of that kind with that id that the caller may know of.
+    pub(super) fn no_such(code: &'static str, detail: &'static str) -> Self {
+        Self::new(StatusCode::NOT_FOUND, code, "Not found", detail)
+    }
+
+    /// The thing is another version than the request counts on.
+    pub(super) fn changed(detail: String) -> Self {
+        Self::new(StatusCode::PRECONDITION_FAILED, "changed_meanwhile", "It changed in the meantime", detail)
+    }
+
+    /// Our fault; the log has more.
+    pub(super) fn failed() -> Self {
+        let detail = "This failed on our side and was written to the log. Nothing was changed.";
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", "This failed on our side", detail)
+    }
+
     pub(super) fn operators_only() -> Self {
         let detail = "This is for operator tokens only.";
         Self::new(StatusCode::FORBIDDEN, "operator_needed", "An operator token is needed", detail)
@@ -122,6 +145,24 @@ impl Problem {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "page_failed", "This page failed", "The page could not be rendered.")
     }
 
+    /// A text that is no label, in this field.
+    pub(super) fn label(field: &str, e: &LabelError) -> Self {
+        let code = match e {
+            LabelError::Length { what: "name", .. } => "name_length",
+            LabelError::Length { what: "tier", .. } => "tier_length",
+            LabelError::Length { .. } => "label_length",
+            LabelError::Unseen { what: "name", .. } => "name_unseen_character",
+            LabelError::Unseen { what: "tier", .. } => "tier_unseen_character",
+            LabelError::Unseen { .. } => "label_unseen_character",
+        };
+        Self::wrong(field, code, e.to_string())
+    }
+
+    /// One field is wrong, and nothing is suggested.
+    pub(super) fn wrong(field: &str, code: &'static str, detail: impl Into<String>) -> Self {
+        Self::field(FieldError { field: field.to_owned(), code, detail: detail.into(), suggestion: None })
+    }
+
     /// Not possible as things stand.
     pub(super) fn refused(code: &'static str, detail: String) -> Self {
         Self::new(StatusCode::CONFLICT, code, "Not possible as things stand", detail)
@@ -131,7 +172,7 @@ impl Problem {
         Problem { retry_after: Some(wait), ..self }
     }
 
-    fn json(&self, instance: &str) -> String {
+    fn json(&self, instance: &str, request: Option<&RequestId>) -> String {
         let mut body = json!({
             "type": format!("urn:nameplate:problem:{}", self.code),
             "title": self.title,
@@ -140,6 +181,9 @@ impl Problem {
             "instance": instance,
             "code": self.code,
         });
+        if let Some(request) = request {
+            body["request_id"] = json!(request.as_str());
+        }
         if !self.errors.is_empty() {
             body["errors"] = json!(self.errors);
         }
@@ -162,8 +206,7 @@ impl From<AppError> for Problem {
             AppError::Store(e) => e.into(),
             e => {
                 tracing::error!(error = %Chain(&e), "a request failed");
-                let detail = "This failed on our side and was written to the log. Nothing was changed.";
-                Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", "This failed on our side", detail)
+                Problem::failed()
             }
         }
     }
@@ -186,6 +229,7 @@ impl From<CheckError> for Problem {
             CheckError::TooSoon(wait) => {
                 Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_soon", "Asked again too soon", said).after(wait)
             }
+            CheckError::Changed(_) => Problem::changed(said),
             CheckError::App(e) => e.into(),
         }
     }
@@ -196,6 +240,7 @@ impl From<RemoveError> for Problem {
         match e {
             RemoveError::NotFound(_) => Problem::no_domain(),
             RemoveError::Refused(step) => Problem::already_removed(step.from == Claim::Releasing),
+            RemoveError::Changed(_) => Problem::changed(e.to_string()),
             RemoveError::App(e) => e.into(),
         }
     }
@@ -221,6 +266,7 @@ impl IntoResponse for Problem {
 pub(super) async fn write_problems(State(state): State<WebState>, request: Request, next: Next) -> Response {
     let instance = request.uri().path().to_owned();
     let shown_again = request.method() == Method::GET;
+    let id = request.extensions().get::<RequestId>().cloned();
     let accepts = request.headers().get(header::ACCEPT).and_then(|v| v.to_str().ok()).unwrap_or_default();
     let as_page = !instance.starts_with("/api/") && accepts.contains("text/html");
     let mut response = next.run(request).await;
@@ -240,7 +286,7 @@ pub(super) async fn write_problems(State(state): State<WebState>, request: Reque
     };
     let (kind, body) = match page {
         Some(html) => ("text/html; charset=utf-8", html),
-        None => ("application/problem+json", problem.json(&instance)),
+        None => ("application/problem+json", problem.json(&instance, id.as_ref())),
     };
     let (mut parts, _) = response.into_parts();
     parts.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));

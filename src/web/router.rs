@@ -1,16 +1,18 @@
 //! All routes, listed once: the router is made from the list, and tests walk it.
 
-use axum::Router;
-use axum::extract::DefaultBodyLimit;
-use axum::middleware::from_fn_with_state;
-use axum::routing::{MethodRouter, delete, get, post};
+use std::sync::Arc;
 
+use axum::Router;
+use axum::http::{Method, StatusCode};
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::response::IntoResponse;
+use axum::routing::{MethodRouter, delete, get, patch, post};
+
+use super::freshness::tag_answers;
+use super::pace::{self, Pace};
 use super::problem::{Problem, write_problems};
 use super::state::WebState;
 use super::{access, api, frame, health, measure, pages};
-
-/// The largest body taken.
-const BODY_LIMIT: usize = 64 * 1024;
 
 /// A route, as tests and documentation see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,44 +53,56 @@ routes! {
     open get "/assets/portal.js" => pages::assets::script;
     open get "/assets/icon.svg" => pages::assets::icon;
     open get "/assets/logo" => pages::assets::logo;
+    open get "/assets/api-docs.css" => api::docs::style;
+    open get "/assets/operator.css" => pages::operator::style;
+    open get "/api/openapi.json" => api::description::openapi;
+    open get "/api/docs" => api::docs::show_docs;
+    open get "/api/docs/documents" => api::docs::show_documents;
+    open get "/api/docs/problems" => api::docs::show_problems;
     token post "/api/v1/tenants" => api::tenants::create_tenant;
     token get "/api/v1/tenants" => api::tenants::list_tenants;
     token get "/api/v1/tenants/{id}" => api::tenants::get_tenant;
     token delete "/api/v1/tenants/{id}" => api::offboard::remove_tenant;
     token get "/api/v1/tenants/{id}/dangling" => api::offboard::list_dangling;
+    token patch "/api/v1/tenants/{id}" => api::tenants::change_tenant;
+    token post "/api/v1/tenants/{id}/contacts" => api::contacts::add_contact;
+    token get "/api/v1/tenants/{id}/contacts" => api::contacts::list_contacts;
+    token delete "/api/v1/tenants/{id}/contacts/{contact}" => api::contacts::remove_contact;
     token post "/api/v1/domains" => api::domains::claim_domain;
     token get "/api/v1/domains" => api::domains::list_domains;
     token get "/api/v1/domains/{id}" => api::domains::get_domain;
     token post "/api/v1/domains/{id}/check" => api::domains::check_domain;
     token delete "/api/v1/domains/{id}" => api::domains::remove_domain;
+    token get "/api/v1/domains/{id}/attempts" => api::history::list_attempts;
+    token get "/api/v1/domains/{id}/evidence" => api::history::list_evidence;
     token get "/api/v1/events" => api::events::list_events;
+    token get "/api/v1/explain" => api::explain::explain_hostname;
     token post "/api/v1/portal-links" => api::links::create_portal_link;
     token get "/api/v1/portal-links" => api::links::list_portal_links;
     token delete "/api/v1/portal-links/{id}" => api::links::revoke_portal_link;
     token post "/api/v1/hand-off-links" => api::links::create_hand_off_link;
     token get "/api/v1/hand-off-links" => api::links::list_hand_off_links;
     token delete "/api/v1/hand-off-links/{id}" => api::links::revoke_hand_off_link;
+    token get "/api/v1/certificates" => api::certificates::list_certificates;
+    token get "/api/v1/certificates/{id}" => api::certificates::get_certificate;
+    token get "/api/v1/orders" => api::orders::list_orders;
+    token get "/api/v1/edges" => api::edges::list_edges;
+    token get "/api/v1/edges/{id}" => api::edges::get_edge;
+    token post "/api/v1/edges/{id}/drain" => api::edges::drain_edge;
+    token post "/api/v1/edges/{id}/undrain" => api::edges::undrain_edge;
+    token post "/api/v1/tokens" => api::tokens::create_token;
+    token get "/api/v1/tokens" => api::tokens::list_tokens;
+    token get "/api/v1/tokens/{id}" => api::tokens::get_token;
+    token delete "/api/v1/tokens/{id}" => api::tokens::revoke_token;
     open get "/enter/{token}" => pages::enter::show_link;
     open post "/enter/{token}" => pages::enter::use_link;
     open get "/hand-off/{token}" => pages::hand_off::show_hand_off;
     open get "/hand-off/{token}/live" => pages::live::follow_hand_off;
-    open get "/operator/sign-in" => pages::sign_in::show_sign_in;
-    open post "/operator/sign-in" => pages::sign_in::post_sign_in;
     token post "/sign-out" => pages::sign_in::post_sign_out;
     token get "/domains" => pages::list::list_pages;
     token get "/domains/live" => pages::live::follow_list;
     token get "/domains/add" => pages::add::show_add;
     token post "/domains/add" => pages::add::post_add;
-    token get "/api/v1/explain" => api::explain::explain_hostname;
-    open get "/assets/operator.css" => pages::operator::style;
-    token get "/operator" => pages::operator::overview::show;
-    token get "/operator/domains" => pages::operator::domains::list;
-    token get "/operator/domains/{id}" => pages::operator::domain::show;
-    token get "/operator/tenants" => pages::operator::tenants::list;
-    token get "/operator/tenants/{id}" => pages::operator::tenants::show;
-    token get "/operator/queue" => pages::operator::queue::show;
-    token get "/operator/edges" => pages::operator::edges::show;
-    token get "/operator/expiry" => pages::operator::expiry::show;
     token get "/domains/{id}" => pages::domain::show_domain;
     token get "/domains/{id}/live" => pages::live::follow_domain;
     token get "/domains/{id}/history" => pages::history::show_history;
@@ -97,6 +111,16 @@ routes! {
     token post "/domains/{id}/remove" => pages::remove::post_remove;
     token post "/domains/{id}/hand-off" => pages::share::post_hand_off;
     token post "/domains/{id}/hand-off/revoke" => pages::share::post_revoke;
+    open get "/operator/sign-in" => pages::sign_in::show_sign_in;
+    open post "/operator/sign-in" => pages::sign_in::post_sign_in;
+    token get "/operator" => pages::operator::overview::show;
+    token get "/operator/domains" => pages::operator::domains::list;
+    token get "/operator/domains/{id}" => pages::operator::domain::show;
+    token get "/operator/tenants" => pages::operator::tenants::list;
+    token get "/operator/tenants/{id}" => pages::operator::tenants::show;
+    token get "/operator/queue" => pages::operator::queue::show;
+    token get "/operator/edges" => pages::operator::edges::show;
+    token get "/operator/expiry" => pages::operator::expiry::show;
 }
 
 /// Whether there is a page at this path.
@@ -112,12 +136,18 @@ pub fn router(state: WebState) -> Router {
     }
     router
         .fallback(|| async { Problem::no_route() })
-        .method_not_allowed_fallback(|| async { Problem::wrong_method() })
-        .layer(DefaultBodyLimit::max(BODY_LIMIT))
+        .method_not_allowed_fallback(other_method)
+        .layer(from_fn(tag_answers))
         .layer(from_fn_with_state(state.clone(), write_problems))
         .layer(from_fn_with_state(state.clone(), frame::around))
+        .layer(from_fn_with_state(Arc::new(Pace::new(state.settings.api)), pace::keep))
         .layer(from_fn_with_state(state.clone(), access::harden))
         .layer(from_fn_with_state(state.clone(), access::log))
         .layer(from_fn_with_state(state.clone(), measure::count))
         .with_state(state)
+}
+
+/// The router adds `Allow`, which is all that OPTIONS asks for.
+async fn other_method(method: Method) -> axum::response::Response {
+    if method == Method::OPTIONS { StatusCode::NO_CONTENT.into_response() } else { Problem::wrong_method().into_response() }
 }

@@ -7,7 +7,7 @@ use super::live::Live;
 use super::throttle::Throttle;
 use crate::app::App;
 use crate::app::sessions::SessionSettings;
-use crate::config::{Config, Network, PortalConfig};
+use crate::config::{ApiConfig, Config, Network, PortalConfig};
 use crate::model::hostname::{Hostname, NameRules};
 use crate::model::records::ApexRoute;
 use crate::model::slug::Slug;
@@ -23,6 +23,8 @@ pub struct WebSettings {
     pub apex: ApexRoute,
     /// Whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Vec<Network>,
+    /// How much of the API one caller gets.
+    pub api: ApiConfig,
     /// Links, sessions, frames.
     pub portal: PortalConfig,
     /// How the pages present themselves.
@@ -37,6 +39,7 @@ impl WebSettings {
             rules: config.name_rules(),
             apex: config.apex_route(),
             trusted_proxies: config.server.trusted_proxies.clone(),
+            api: config.api,
             portal: config.portal.clone(),
             brand: Brand::new(&config.brand)?,
         })

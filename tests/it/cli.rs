@@ -61,6 +61,9 @@ fn tenants_and_tokens_are_made_without_a_server() {
     assert!(shell.out("tenant add acme --name Acme").starts_with("Added acme as ten_"));
     let listed: Value = serde_json::from_str(&shell.out("tenant list --json")).unwrap();
     assert_eq!((&listed[0]["slug"], &listed[0]["status"]), (&"acme".into(), &"active".into()));
+    assert_eq!(listed[0]["canonical_host"], "acme.app.example");
+    let at = listed[0]["created_at"].as_str().unwrap();
+    assert!(at.len() == 20 && at.ends_with('Z'), "{at}");
     let table = shell.out("tenant list");
     assert!(table.starts_with("SLUG") && table.lines().count() == 2, "{table}");
 
@@ -70,7 +73,16 @@ fn tenants_and_tokens_are_made_without_a_server() {
     assert!(tenant["token"].as_str().unwrap().starts_with("npt_"));
     let revoke = format!("token revoke {}", tenant["id"].as_str().unwrap());
     shell.out(&revoke);
-    assert_eq!(shell.fails(&revoke).0, 1);
+    let (code, said) = shell.fails(&revoke);
+    assert!(code == 1 && said.contains("was taken back before, at 20"), "{said}");
+    let (_, said) = shell.fails("token revoke tok_00000000000000000000000000000000");
+    assert!(said.contains("there is no token tok_0") && said.contains("nameplate token list"), "{said}");
+    let tokens: Value = serde_json::from_str(&shell.out("token list --json")).unwrap();
+    assert_eq!(tokens.as_array().unwrap().len(), 2);
+    assert!(tokens[1]["revoked_at"].is_string() && tokens[0]["expires_at"].is_null());
+    assert!(!tokens.to_string().contains(operator.trim()));
+    assert!(shell.out("token list --tenant acme").contains("taken back 20"));
+    assert_eq!(shell.fails("token create --operator --expires 0s").0, 1);
 
     let (code, said) = shell.fails("tenant add ACME");
     assert_eq!(code, 1);
@@ -94,6 +106,7 @@ fn edges_are_let_in_by_a_token_and_administered_without_a_server() {
     assert!(shell.out("edge list").starts_with("NAME"));
     assert!(shell.fails("edge drain rack-1").1.contains("there is no edge \"rack-1\""));
     assert!(shell.fails("edge revoke rack-1").1.contains("there is no edge \"rack-1\""));
+    assert!(shell.fails("token create --edge --expires 0s").1.contains("has ended before it is used"));
     // Another master key than the one that sealed the feed's keys is noticed before anything is made under it.
     shell.variables.pop();
     shell.variables.push(("NAMEPLATE__VAULT__MASTER_KEY", "08".repeat(32)));
@@ -112,14 +125,49 @@ async fn an_edge_is_drained_and_then_shut_out_for_ever() {
     let id = EdgeId::mint(Moment::from_secs(1_800_000_000), [7; 10]);
     store.execute(edges::insert(&id, "rack-1", &[1; 32], &[2; 32], Moment::from_secs(1_800_000_000))).await.unwrap();
     store.close().await;
-    assert!(shell.out("edge list").contains("rack-1  active  0    2027-01-15T08:00:00Z"), "{}", shell.out("edge list"));
+    assert!(
+        shell.out("edge list").contains("rack-1  active  0    -      2027-01-15T08:00:00Z"),
+        "{}",
+        shell.out("edge list")
+    );
     assert_eq!(shell.out("edge drain rack-1"), "rack-1 counts no more and can be taken down.\n");
+    assert_eq!(shell.out("edge undrain rack-1"), "rack-1 counts again once it is heard of.\n");
+    let drained: Value = serde_json::from_str(&shell.out("edge drain rack-1 --json")).unwrap();
     let listed: Value = serde_json::from_str(&shell.out("edge list --json")).unwrap();
+    assert_eq!(drained, listed[0], "one document for one edge");
+    assert_eq!((&listed[0]["counted"], &listed[0]["heartbeat_at"]), (&false.into(), &"2027-01-15T08:00:00Z".into()));
     assert_eq!((&listed[0]["status"], &listed[0]["id"]), (&"drained".into(), &id.as_str().into()));
     assert!(shell.out(&format!("edge revoke {id}")).contains("shut out for ever"));
     // Its name is free for another; the id stays what it was.
     assert!(shell.fails(&format!("edge revoke {id}")).1.contains("revoked already"));
+    let (_, said) = shell.fails("edge revoke rack-1");
+    assert!(said.contains("the edge rack-1 is revoked already") && said.contains(id.as_str()), "{said}");
     assert!(shell.fails(&format!("edge drain {id}")).1.contains("revoked and stays so"));
+}
+
+#[test]
+fn completions_and_manual_pages_are_made_from_the_grammar() {
+    let shell = Shell::new();
+    for (name, sign) in [("bash", "complete -F"), ("zsh", "#compdef nameplate"), ("fish", "complete -c nameplate")] {
+        let text = shell.out(&format!("completions {name}"));
+        assert!(text.contains(sign) && text.contains("sandbox") && text.contains("undrain"), "{name}");
+    }
+    for name in ["elvish", "powershell"] {
+        assert!(shell.out(&format!("completions {name}")).contains("nameplate"), "{name}");
+    }
+    assert_eq!(shell.fails("completions tcsh").0, 2);
+    let page = shell.out("man");
+    assert!(page.contains(".TH nameplate 1") && page.contains("completions"), "{page}");
+    assert!(shell.out("man --dir pages").contains("pages"));
+    let mut names: Vec<_> = std::fs::read_dir(shell.path().join("pages"))
+        .unwrap()
+        .map(|e| e.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    for expected in ["nameplate.1", "nameplate-domain-add.1", "nameplate-edge-undrain.1", "nameplate-serve.1"] {
+        assert!(names.iter().any(|name| name == expected), "{names:?}");
+    }
+    assert!(!shell.path().join("nameplate.db").exists(), "nothing else is touched");
 }
 
 #[test]

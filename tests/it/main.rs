@@ -2,6 +2,12 @@
 
 mod acme_pebble;
 mod api;
+mod api_description;
+mod api_examples;
+mod api_isolation;
+mod api_pace;
+mod api_repeated;
+mod api_resources;
 mod architecture;
 mod ca_trouble;
 mod certbot;

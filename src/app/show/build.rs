@@ -8,7 +8,7 @@ use super::document::{
 };
 use crate::model::claim::Claim;
 use crate::model::domain::{PublicProbe, RoutingMode};
-use crate::model::evidence::{Check, Evidence, Verdict};
+use crate::model::evidence::{Check, Evidence, Record, Verdict};
 use crate::model::moment::Moment;
 use crate::model::records::{ApexRoute, records};
 use crate::model::sentence::{Facts, sentence_of};
@@ -37,11 +37,12 @@ pub(super) fn view(
     };
     let sentence = sentence_of(&facts);
     let checks = row.evidence.iter().map(|e| check(e, &row)).collect();
+    let records = to_publish(&row, apex);
     DomainView {
         id: row.id,
         tenant: TenantRef { id: row.tenant_id, slug: row.tenant_slug },
         hostname_display: row.hostname.display(),
-        records: records(&row.hostname, &row.attempt.value, row.routing_mode, &row.target, apex),
+        records,
         hostname: row.hostname,
         claim: row.claim,
         sentence: sentence.text,
@@ -72,9 +73,19 @@ pub(super) fn view(
             proven_at: row.attempt.proven_at,
         },
         due_at: due(row.due_at),
+        version: row.event_seq,
         created_at: row.created_at,
         events: events.into_iter().map(event).collect(),
     }
+}
+
+/// What to publish. Nothing has to be kept for a claim that is over or on its way out.
+fn to_publish(row: &DomainRow, apex: &ApexRoute) -> Vec<Record> {
+    let mut records = records(&row.hostname, &row.attempt.value, row.routing_mode, &row.target, apex);
+    if !row.claim.is_open() {
+        records.iter_mut().for_each(|record| record.keep = false);
+    }
+    records
 }
 
 /// What is never due is shown as no time at all.
@@ -128,7 +139,7 @@ fn consequence(check: Check, verdict: Verdict, row: &DomainRow) -> String {
     }
 }
 
-fn document(text: &str) -> Value {
+pub(super) fn document(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
 }
 

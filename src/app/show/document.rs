@@ -2,8 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use utoipa::ToSchema;
 
-use super::rfc3339;
+use super::record::RecordDocument;
+use super::{rfc3339, words};
 use crate::model::claim::Claim;
 use crate::model::evidence::{Actor, Check, Record, Verdict};
 use crate::model::hostname::Hostname;
@@ -11,22 +13,27 @@ use crate::model::id::{DomainId, TenantId};
 use crate::model::moment::Moment;
 
 /// A tenant, as far as a domain's view names it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct TenantRef {
     /// Its id.
+    #[schema(value_type = String, pattern = "^ten_[0-9a-f]{32}$", example = "ten_019b0000000070008000000000000001")]
     pub id: TenantId,
     /// Its slug.
+    #[schema(example = "acme")]
     pub slug: String,
 }
 
 /// One check as it stands.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CheckView {
     /// Which check.
+    #[schema(schema_with = words::check)]
     pub check: Check,
     /// Its outcome.
+    #[schema(schema_with = words::verdict)]
     pub verdict: Verdict,
     /// The reason's stable code.
+    #[schema(example = "cname_points_elsewhere")]
     pub code: String,
     /// The reason in one sentence.
     pub sentence: String,
@@ -37,18 +44,23 @@ pub struct CheckView {
     /// Who saw it.
     pub seen_by: Vec<String>,
     /// Whose move it is.
+    #[schema(schema_with = words::actor)]
     pub who_acts: Actor,
     /// What to do.
     pub advice: String,
     /// The records that would satisfy it.
+    #[schema(value_type = Vec<RecordDocument>)]
     pub record_to_publish: Vec<Record>,
     /// When the look was made.
+    #[schema(value_type = String, format = DateTime, example = "2027-01-15T08:00:00Z")]
     #[serde(with = "rfc3339")]
     pub looked_at: Moment,
     /// When the next one is due.
+    #[schema(value_type = Option<String>, format = DateTime, example = "2027-01-15T08:00:00Z", required)]
     #[serde(with = "rfc3339::option")]
     pub next_look_at: Option<Moment>,
     /// Until when it must hold.
+    #[schema(value_type = Option<String>, format = DateTime, example = "2027-01-15T08:00:00Z", required)]
     #[serde(with = "rfc3339::option")]
     pub deadline: Option<Moment>,
     /// What happens if nothing changes.
@@ -56,34 +68,43 @@ pub struct CheckView {
 }
 
 /// The open order, or the latest.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[expect(missing_docs, reason = "columns of the schema, described there")]
 pub struct OrderView {
+    #[schema(schema_with = words::purpose)]
     pub purpose: String,
+    #[schema(schema_with = words::order_state)]
     pub state: String,
+    #[schema(schema_with = words::lane)]
     pub lane: String,
+    #[schema(value_type = String, format = DateTime, example = "2027-01-15T08:00:00Z")]
     #[serde(with = "rfc3339")]
     pub state_since: Moment,
+    #[schema(value_type = Option<String>, format = DateTime, example = "2027-01-15T08:00:00Z", required)]
     #[serde(with = "rfc3339::option")]
     pub not_before: Option<Moment>,
     /// The CA's problem document, whole.
+    #[schema(schema_with = words::anything, required)]
     pub problem: Option<Value>,
 }
 
 /// The certificate in use.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[expect(missing_docs, reason = "columns of the schema, described there")]
 pub struct CertificateView {
     pub serial: String,
+    #[schema(required)]
     pub issuer: Option<String>,
+    #[schema(value_type = String, format = DateTime, example = "2027-01-15T08:00:00Z")]
     #[serde(with = "rfc3339")]
     pub not_before: Moment,
+    #[schema(value_type = String, format = DateTime, example = "2027-01-15T08:00:00Z")]
     #[serde(with = "rfc3339")]
     pub not_after: Moment,
 }
 
 /// How far the certificate has come on the edges that count.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct RolloutView {
     /// Edges that count.
     pub counted: usize,
@@ -92,9 +113,10 @@ pub struct RolloutView {
 }
 
 /// What a request through the public name met.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ProbeView {
     /// When.
+    #[schema(value_type = String, format = DateTime, example = "2027-01-15T08:00:00Z")]
     #[serde(with = "rfc3339")]
     pub at: Moment,
     /// Whether it met the certificate in use.
@@ -104,76 +126,101 @@ pub struct ProbeView {
 }
 
 /// The attempt at proof.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[expect(missing_docs, reason = "columns of the schema, described there")]
 pub struct AttemptView {
+    #[schema(example = "nameplate-verify=0123456789abcdef0123456789abcdef")]
     pub value: String,
+    #[schema(value_type = String, format = DateTime, example = "2027-01-15T08:00:00Z")]
     #[serde(with = "rfc3339")]
     pub opened_at: Moment,
+    #[schema(value_type = String, format = DateTime, example = "2027-01-15T08:00:00Z")]
     #[serde(with = "rfc3339")]
     pub deadline: Moment,
+    #[schema(value_type = Option<String>, format = DateTime, example = "2027-01-15T08:00:00Z", required)]
     #[serde(with = "rfc3339::option")]
     pub proven_at: Option<Moment>,
 }
 
 /// One line of the history.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[expect(missing_docs, reason = "columns of the schema, described there")]
 pub struct EventView {
+    #[schema(value_type = String, pattern = "^evt_[0-9a-f]{32}$", example = "evt_019b0000000070008000000000000001")]
     pub id: String,
     /// Its place in the numbered stream of all events, once it has one.
+    #[schema(required)]
     pub position: Option<i64>,
+    #[schema(value_type = Option<String>, pattern = "^ten_[0-9a-f]{32}$", required)]
     pub tenant_id: Option<TenantId>,
+    #[schema(value_type = Option<String>, pattern = "^dom_[0-9a-f]{32}$", required)]
     pub domain_id: Option<DomainId>,
     /// Its place in the domain's own history.
+    #[schema(required)]
     pub seq: Option<i64>,
+    #[schema(example = "claimed")]
     pub kind: String,
     pub actor: String,
     pub cause: String,
+    #[schema(value_type = String, format = DateTime, example = "2027-01-15T08:00:00Z")]
     #[serde(with = "rfc3339")]
     pub at: Moment,
+    #[schema(schema_with = words::anything)]
     pub detail: Value,
 }
 
 /// A domain, whole.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct DomainView {
     /// Its id.
+    #[schema(value_type = String, pattern = "^dom_[0-9a-f]{32}$", example = "dom_019b0000000070008000000000000001")]
     pub id: DomainId,
     /// Whose it is.
     pub tenant: TenantRef,
     /// The name as DNS has it.
+    #[schema(value_type = String, example = "support.acme.com")]
     pub hostname: Hostname,
     /// The name as its readers write it.
+    #[schema(example = "support.acme.com")]
     pub hostname_display: String,
     /// Where the claim stands.
+    #[schema(schema_with = words::claim)]
     pub claim: Claim,
     /// Visitors are served, or why not and whose move it is.
     pub sentence: String,
     /// Whose move it is.
+    #[schema(schema_with = words::actor)]
     pub who_acts: Actor,
     /// Whether a visitor gets the tenant's page.
     pub serving: bool,
     /// Live, with a valid certificate on every counted edge.
     pub active: bool,
     /// What to publish.
+    #[schema(value_type = Vec<RecordDocument>)]
     pub records: Vec<Record>,
     /// What is seen.
     pub checks: Vec<CheckView>,
     /// The open order, or the latest.
+    #[schema(required)]
     pub order: Option<OrderView>,
     /// The certificate in use.
+    #[schema(required)]
     pub certificate: Option<CertificateView>,
     /// How far it has come.
     pub rollout: RolloutView,
     /// What a request through the public name met.
+    #[schema(required)]
     pub public_probe: Option<ProbeView>,
     /// The attempt at proof.
     pub attempt: AttemptView,
     /// When something is looked at or done next.
+    #[schema(value_type = Option<String>, format = DateTime, example = "2027-01-15T08:00:00Z", required)]
     #[serde(with = "rfc3339::option")]
     pub due_at: Option<Moment>,
+    /// Raised with each event of the domain; the first part of its ETag.
+    pub version: i64,
     /// When the claim was made.
+    #[schema(value_type = String, format = DateTime, example = "2027-01-15T08:00:00Z")]
     #[serde(with = "rfc3339")]
     pub created_at: Moment,
     /// The latest events, latest first.
@@ -181,16 +228,21 @@ pub struct DomainView {
 }
 
 /// A domain in a list.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[expect(missing_docs, reason = "as in DomainView")]
 pub struct DomainSummary {
+    #[schema(value_type = String, pattern = "^dom_[0-9a-f]{32}$", example = "dom_019b0000000070008000000000000001")]
     pub id: DomainId,
     pub tenant: TenantRef,
+    #[schema(value_type = String, example = "support.acme.com")]
     pub hostname: Hostname,
     pub hostname_display: String,
+    #[schema(schema_with = words::claim)]
     pub claim: Claim,
+    #[schema(value_type = Option<String>, format = DateTime, example = "2027-01-15T08:00:00Z", required)]
     #[serde(with = "rfc3339::option")]
     pub due_at: Option<Moment>,
+    #[schema(value_type = String, format = DateTime, example = "2027-01-15T08:00:00Z")]
     #[serde(with = "rfc3339")]
     pub created_at: Moment,
 }

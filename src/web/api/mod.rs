@@ -1,44 +1,90 @@
 //! `/api/v1`: one file a resource, one function an operation.
 //!
 //! A handler asks who calls, reads its input through `web::input`, checks whose the thing is, and calls one use case. What a
-//! caller may not see does not exist: [`domains::own_domain`] is the only way to a domain's id. Lists are pages with a
-//! `next` link that repeats the question. May import what `web` may. To fake it: call the router without a socket. How to
-//! get it wrong: take an id from the path straight to a use case.
+//! caller may not see does not exist: [`domains::own_domain`] is the only way to a domain's id. What makes something is a
+//! [`super::once::Once`], so that it can be sent again. Lists are pages with a `next` link that repeats the question. Each
+//! function carries its description; [`description`] puts them together and adds what holds for all. May import what `web`
+//! may. To fake it: call the router without a socket. How to get it wrong: take an id from the path straight to a use case,
+//! or describe an answer that the function does not give.
 
+pub(super) mod certificates;
+pub(super) mod contacts;
+pub(super) mod description;
+pub(super) mod docs;
 pub(super) mod domains;
+pub(super) mod edges;
 pub(super) mod events;
 pub(super) mod explain;
 pub(super) mod links;
 pub(super) mod offboard;
+pub(super) mod history;
+pub(super) mod orders;
 pub(super) mod tenants;
+pub(super) mod tokens;
 
-use std::fmt::Display;
 use std::str::FromStr;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::problem::{FieldError, Problem};
+use super::state::WebState;
 
 /// A page of a list.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub(super) struct Page<T> {
+    /// What is on it.
     items: Vec<T>,
     /// Where the next page is; null on the last one.
+    #[schema(required, format = "uri")]
     next: Option<String>,
 }
 
 /// How many items a page holds at most.
 const MOST: u32 = 200;
 
-/// The id after which a page begins.
-fn cursor<T: FromStr<Err: Display>>(asked: Option<&str>) -> Result<Option<T>, Problem> {
+/// What the cursor of a page says; what it says is nobody's business but ours.
+fn cursor_text(asked: Option<&str>) -> Result<Option<String>, Problem> {
     let read = |text: &str| {
-        text.parse().map_err(|e| {
-            let detail = format!("{e}; take the cursor from the `next` of the page before");
-            Problem::field(FieldError { field: "cursor".into(), code: "cursor_invalid", detail, suggestion: None })
-        })
+        let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
+        String::from_utf8(bytes).ok()
     };
-    asked.map(read).transpose()
+    asked.map(|text| read(text).ok_or_else(wrong_cursor)).transpose()
+}
+
+fn wrong_cursor() -> Problem {
+    Problem::wrong("cursor", "cursor_invalid", "This is no cursor of this list; take the `next` of the page before.")
+}
+
+/// The id after which a page begins.
+fn cursor<T: FromStr>(asked: Option<&str>) -> Result<Option<T>, Problem> {
+    cursor_text(asked)?.map(|text| text.parse().map_err(|_| wrong_cursor())).transpose()
+}
+
+/// The cursor that says `text`.
+fn opaque(text: &str) -> String {
+    URL_SAFE_NO_PAD.encode(text)
+}
+
+/// The link to the page after the item `last`, where this one is full.
+fn next_page(
+    state: &WebState,
+    path: &str,
+    full: bool,
+    last: Option<String>,
+    question: &[(&str, Option<String>)],
+) -> Option<String> {
+    let cursor = opaque(&last.filter(|_| full)?);
+    let mut all = vec![("cursor", cursor.as_str())];
+    all.extend(question.iter().filter_map(|(name, value)| Some((*name, value.as_deref()?))));
+    Some(state.next_page(path, &all))
+}
+
+/// Whether a page that may hold `limit` items has so many.
+fn is_full<T>(items: &[T], limit: i64) -> bool {
+    i64::try_from(items.len()).is_ok_and(|n| n >= limit)
 }
 
 /// The wanted length of a page.

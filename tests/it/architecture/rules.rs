@@ -61,6 +61,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("hickory_", &["dns", "sandbox"]),
     ("axum", &["web", "feed/publisher", "sandbox"]),
     ("prometheus_client", &["telemetry"]),
+    ("utoipa", &["web", "app/show"]),
 ];
 
 /// The only other crates, or parts of them, that the model may name.

@@ -1,5 +1,8 @@
 //! API and pages over the rig's world, called without a socket.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderMap, Request, StatusCode};
@@ -19,12 +22,16 @@ use super::rig::Rig;
 /// Where the pages think they are.
 pub const PUBLIC_URL: &str = "https://portal.example";
 
+/// So much that no test is held up that does not ask for it.
+const UNHURRIED: &str = "[api]\nrequests_per_minute = 1000000\nfailures_per_minute = 1000000\n";
+
 /// The rig with its router, an operator, and tenants as asked for.
 pub struct Web {
     pub rig: Rig,
     pub router: Router,
     pub live: Live,
     pub operator: String,
+    state: WebState,
 }
 
 /// An answer, read whole.
@@ -77,6 +84,12 @@ impl Web {
         Web::configured(seed, "").await
     }
 
+    /// One whose callers may ask so often in a minute: with a token, and without.
+    pub async fn paced(seed: u64, requests_per_minute: u32, failures_per_minute: u32) -> Web {
+        let pace = format!("[api]\nrequests_per_minute = {requests_per_minute}\nfailures_per_minute = {failures_per_minute}\n");
+        Web::over(Rig::new(seed).await, &pace).await
+    }
+
     /// Over a CA that takes so many orders.
     pub async fn limited(seed: u64, limit: Limit) -> Web {
         Web::on(Rig::with_limit(seed, "sqlite::memory:", limit).await, "").await
@@ -89,6 +102,10 @@ impl Web {
 
     /// Over a rig that is there.
     pub async fn on(rig: Rig, lines: &str) -> Web {
+        Web::over(rig, &format!("{UNHURRIED}{lines}")).await
+    }
+
+    async fn over(rig: Rig, lines: &str) -> Web {
         let config = Config::read(Sources::none().file("test", lines)).unwrap();
         let settings = WebSettings {
             public_url: PUBLIC_URL.to_owned(),
@@ -97,10 +114,16 @@ impl Web {
             trusted_proxies: vec![],
             portal: config.portal.clone(),
             brand: Brand::new(&config.brand).unwrap(),
+            api: config.api,
         };
         let state = WebState::new(rig.app.clone(), settings);
         let operator = Web::mint(&rig, &Principal::Operator).await;
-        Web { rig, live: state.live.clone(), router: router(state), operator }
+        Web { rig, live: state.live.clone(), router: router(state.clone()), operator, state }
+    }
+
+    /// A second process on the same database.
+    pub fn beside(&self) -> Router {
+        router(WebState::new(self.rig.app.clone(), (*self.state.settings).clone()))
     }
 
     async fn mint(rig: &Rig, principal: &Principal) -> String {
@@ -117,7 +140,12 @@ impl Web {
 
     /// Sends what was built.
     pub async fn send(&self, request: Request<Body>) -> Answer {
-        let (parts, body) = self.router.clone().oneshot(request).await.unwrap().into_parts();
+        Web::send_to(&self.router, request).await
+    }
+
+    /// Sends it to a router.
+    pub async fn send_to(router: &Router, request: Request<Body>) -> Answer {
+        let (parts, body) = router.clone().oneshot(request).await.unwrap().into_parts();
         let bytes = body.collect().await.unwrap().to_bytes();
         Answer { status: parts.status, headers: parts.headers, body: String::from_utf8(bytes.to_vec()).unwrap() }
     }

@@ -1,0 +1,59 @@
+//! The closed sets of words in the documents, as their description has them: written from the sets themselves.
+
+use serde::Serialize;
+use utoipa::openapi::schema::{Object, ObjectBuilder, SchemaType, Type};
+
+use crate::model::claim::Claim;
+use crate::model::email::ContactKind;
+use crate::model::evidence::{Actor, Check, Verdict};
+use crate::model::order::{Lane, OrderState, Purpose};
+use crate::model::tenant::TenantStatus;
+
+fn set<T: Serialize>(words: &[T]) -> Object {
+    let words: Vec<serde_json::Value> = words.iter().filter_map(|word| serde_json::to_value(word).ok()).collect();
+    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(words)).build()
+}
+
+/// Whatever JSON there is.
+pub(super) fn anything() -> Object {
+    ObjectBuilder::new().schema_type(SchemaType::AnyValue).build()
+}
+
+/// States of a claim.
+pub fn claim() -> Object {
+    set(Claim::ALL)
+}
+
+/// States of a tenant.
+pub fn tenant_status() -> Object {
+    set(&[TenantStatus::Active, TenantStatus::Moving, TenantStatus::Suspended, TenantStatus::Deleted])
+}
+
+/// What is sent to a contact.
+pub fn contact_kind() -> Object {
+    set(ContactKind::ALL)
+}
+
+pub(super) fn check() -> Object {
+    set(&[Check::Ownership, Check::Routing, Check::Caa, Check::Holding])
+}
+
+pub(super) fn verdict() -> Object {
+    set(&[Verdict::Pass, Verdict::Wait, Verdict::Fail, Verdict::Unknown])
+}
+
+pub(super) fn actor() -> Object {
+    set(&[Actor::Tenant, Actor::DnsProvider, Actor::Platform, Actor::Ca, Actor::Nobody])
+}
+
+pub(super) fn order_state() -> Object {
+    set(OrderState::ALL)
+}
+
+pub(super) fn purpose() -> Object {
+    set(Purpose::ALL)
+}
+
+pub(super) fn lane() -> Object {
+    set(Lane::ALL)
+}
