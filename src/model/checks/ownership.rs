@@ -8,7 +8,7 @@ use crate::model::reason::Reason;
 
 use super::lookup_failure::{self, Failure};
 use super::reader::{Reader, Server};
-use super::txt_value::{joined, normalised};
+use super::txt_value::{Text, normalised};
 use super::{ownership_hunt, ownership_words};
 
 /// How many zones an alias path may cross.
@@ -18,7 +18,7 @@ const MAX_STEPS: usize = 10;
 #[derive(Debug, Clone)]
 pub enum Said<'a> {
     /// TXT values at the end of the alias path.
-    Values(Vec<String>),
+    Values(Vec<Text>),
     /// No TXT there, with the negative answer.
     Nothing(&'a Answer),
     /// The path leads into our own zones, which proves nothing.
@@ -72,7 +72,7 @@ fn conclude<'a>(reader: &Reader<'a>, ask: &OwnershipAsk) -> Option<Conclusion<'a
         return unreadable(reader, &expected, words);
     }
     let value = normalised(&ask.value);
-    let matches = |w: &Word<'_>| matches!(&w.said, Said::Values(v) if v.iter().any(|x| normalised(x) == value));
+    let matches = |w: &Word<'_>| matches!(&w.said, Said::Values(v) if v.iter().any(|x| normalised(&x.value) == value));
     let matching = words.iter().filter(|w| matches(w)).count();
     if matching == 0 {
         return ownership_hunt::diagnose(reader, ask, &expected, words);
@@ -90,7 +90,7 @@ fn conclude<'a>(reader: &Reader<'a>, ask: &OwnershipAsk) -> Option<Conclusion<'a
         let host = silent.server.host.clone();
         return done(Reason::OkOneServerDown, host, words);
     }
-    let exact = words.iter().all(|w| matches!(&w.said, Said::Values(v) if v.contains(&ask.value)));
+    let exact = words.iter().all(|w| matches!(&w.said, Said::Values(v) if v.iter().any(|x| x.value == ask.value)));
     done(if exact { Reason::TxtOk } else { Reason::TxtOkNormalised }, expected, words)
 }
 
@@ -133,11 +133,8 @@ fn read<'a>(reader: &Reader<'a>, at: &str, path: &[String]) -> Option<Vec<Word<'
         let whole: Vec<String> = path.iter().chain(&aliases).cloned().collect();
         let last = aliases.last().map_or(at, String::as_str);
         let circles = whole.iter().enumerate().any(|(i, n)| whole[..i].contains(n));
-        let values: Vec<String> = answer
-            .at(last, Kind::Txt)
-            .filter(|_| name::within(last, &zone))
-            .filter_map(|d| if let crate::model::look::Data::Txt(strings) = d { Some(joined(strings)) } else { None })
-            .collect();
+        let values: Vec<Text> =
+            answer.at(last, Kind::Txt).filter(|_| name::within(last, &zone)).filter_map(Text::of).collect();
         let ends_here = aliases.is_empty()
             || name::within(last, &zone) && answer.soa().is_some_and(|(owner, ..)| name::within(last, owner));
         if aliases.iter().any(|n| name::within_any(n, &reader.ask.platform.suffixes)) {

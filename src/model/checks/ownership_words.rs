@@ -45,6 +45,7 @@ pub fn finding(ask: &Ask, own: &OwnershipAsk, conclusion: &Conclusion<'_>) -> Fi
         found_at: None,
         found_via: None,
         record_to_publish: vec![record(ask, own, &expected)],
+        dns_host: None,
     }
 }
 
@@ -64,7 +65,7 @@ fn line(word: &Word<'_>, expected: &str) -> String {
     let host = &word.server.host;
     match &word.said {
         Said::Values(values) => {
-            let shown: Vec<String> = values.iter().map(|v| format!("{v:?}")).collect();
+            let shown: Vec<String> = values.iter().map(|v| format!("\"{}\"", v.shown)).collect();
             format!("{host}: TXT {at} = {}", shown.join(", "))
         }
         Said::Nothing(answer) => format!("{host}: TXT {at}: {}", answer.how()),
@@ -112,7 +113,7 @@ fn advice(ask: &Ask, own: &OwnershipAsk, conclusion: &Conclusion<'_>, expected: 
             let at = conclusion.words.iter().find_map(|w| w.path.last());
             let whole = at.map_or_else(|| expected.to_owned(), |at| format!("{expected} leads to {at}, which"));
             let older = conclusion.words.iter().any(|w| {
-                matches!(&w.said, Said::Values(v) if v.iter().any(|x| own.superseded.iter().any(|s| normalised(s) == normalised(x))))
+                matches!(&w.said, Said::Values(v) if v.iter().any(|x| own.superseded.iter().any(|s| normalised(s) == normalised(&x.value))))
             });
             let rest = if older { "the older value beside it can be deleted" } else { "nothing needs to change" };
             format!("{whole} holds the current value, so ownership is proven; {rest}.")

@@ -49,6 +49,7 @@ pub fn finding(reader: &Reader<'_>, route: &Route<'_>, told: &Told) -> Finding {
         found_at: None,
         found_via: None,
         record_to_publish: records(reader, route, told.apex),
+        dns_host: None,
     }
 }
 

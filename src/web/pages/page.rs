@@ -104,6 +104,7 @@ impl DomainPage<'_> {
             Check::Ownership => "Proof of ownership",
             Check::Routing => "The way to us",
             Check::Caa => "Permission for our certificate authority",
+            Check::Delegation => "The challenge name",
             Check::Holding => "Nobody else holds the name",
         }
     }
