@@ -249,7 +249,9 @@ fn https_elsewhere(reader: &Reader<'_>, route: &Route<'_>) -> Option<Option<Stri
     let elsewhere = answer.at(route.hostname, Kind::Https).find_map(|d| match d {
         // Priority 0 is an alias; "." in a service record means the owner itself.
         Data::Https(priority, to) if !(*priority > 0 && to.is_empty()) => {
-            (!route.accepted.contains(to) && to != route.hostname).then(|| to.clone())
+            // An alias to the root says that there is no service (RFC 9460 §2.5.1).
+            let place = if to.is_empty() { "nowhere" } else { to.as_str() };
+            (!route.accepted.contains(to) && to != route.hostname).then(|| place.to_owned())
         }
         _ => None,
     });
