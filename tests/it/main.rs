@@ -11,6 +11,7 @@ mod crash;
 mod dns_cases;
 mod dns_changing;
 mod dns_fields;
+mod dns_hostile;
 mod dns_limits;
 mod dns_more;
 mod dns_reasons;

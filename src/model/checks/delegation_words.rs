@@ -39,7 +39,7 @@ pub fn finding(reader: &Reader<'_>, ask: &DelegationAsk, told: &Told) -> Finding
         found_at: None,
         found_via: None,
         record_to_publish: vec![Record {
-            host: name::host_field(&expected, &reader.ask.registered_domain),
+            host: reader.host_field(&expected),
             name: expected,
             kind: "CNAME".to_owned(),
             value: target,
@@ -66,7 +66,7 @@ fn line(server: &Server, said: &Said, expected: &str) -> String {
 fn advice(reader: &Reader<'_>, ask: &DelegationAsk, told: &Told, expected: &str, target: &str) -> String {
     let hostname = &reader.ask.hostname;
     let place = &told.place;
-    let host = name::host_field(expected, &reader.ask.registered_domain);
+    let host = reader.host_field(expected);
     if let Some(failure) = told.failure.as_ref().filter(|f| f.reason != Reason::DomainNotRegistered) {
         return lookup_failure::advice(failure, expected);
     }

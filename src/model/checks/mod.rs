@@ -15,10 +15,12 @@ mod delegation;
 mod delegation_hunt;
 mod delegation_words;
 mod hints;
+mod lasting;
 mod lookup_failure;
 mod ownership;
 mod ownership_hunt;
 mod ownership_words;
+mod panel;
 mod reader;
 mod routing;
 mod routing_hunt;
@@ -59,7 +61,30 @@ pub fn judge(ask: &Ask, seen: &Seen) -> Vec<Finding> {
     if ask.delegation.is_some() {
         findings.push(delegation::judge(&reader).unwrap_or_else(|| unfinished(&reader, Check::Delegation)));
     }
+    for finding in &mut findings {
+        bound(finding);
+        panel::word(&reader, finding);
+    }
     findings
+}
+
+/// How many lines of what was seen are kept, and how long one may be: a zone decides neither what a page weighs nor what a row does.
+const MAX_LINES: usize = 24;
+const MAX_LINE: usize = 600;
+
+fn bound(finding: &mut Finding) {
+    let more = finding.observed.len().saturating_sub(MAX_LINES);
+    finding.observed.truncate(MAX_LINES);
+    if more > 0 {
+        finding.observed.push(format!("and {more} lines more"));
+    }
+    finding.seen_by.truncate(MAX_LINES);
+    for line in finding.observed.iter_mut().chain([&mut finding.advice]) {
+        if let Some((end, _)) = line.char_indices().nth(MAX_LINE) {
+            line.truncate(end);
+            line.push('…');
+        }
+    }
 }
 
 fn caa_step(reader: &Reader<'_>) -> Option<Finding> {

@@ -59,12 +59,12 @@ pub struct Conclusion<'a> {
 pub fn judge(reader: &Reader<'_>) -> Option<Finding> {
     let ask = reader.ask.ownership.as_ref()?;
     let conclusion = conclude(reader, ask)?;
-    Some(ownership_words::finding(reader.ask, ask, &conclusion))
+    Some(ownership_words::finding(reader, ask, &conclusion))
 }
 
 fn conclude<'a>(reader: &Reader<'a>, ask: &OwnershipAsk) -> Option<Conclusion<'a>> {
     let expected = name::canonical(&ask.name);
-    let words = read(reader, &expected, &[])?;
+    let words = read(reader, &expected, &[], &mut vec![expected.clone()])?;
     let done = |reason, place: String, words| Some(Conclusion { reason, place, words, failure: None });
 
     let speaking = words.iter().filter(|w| !matches!(w.said, Said::Silent(_))).count();
@@ -105,8 +105,9 @@ fn unreadable<'a>(reader: &Reader<'a>, expected: &str, words: Vec<Word<'a>>) -> 
     Some(Conclusion { reason: failure.reason, place: failure.zone.clone(), words, failure: Some(failure) })
 }
 
-/// What the servers of `at`'s zone say, following aliases into other zones.
-fn read<'a>(reader: &Reader<'a>, at: &str, path: &[String]) -> Option<Vec<Word<'a>>> {
+/// What the servers of `at`'s zone say, following aliases into other zones. `followed`: every name is read once, however many
+/// servers lead to it; else servers that contradict each other could send us down all their ways.
+fn read<'a>(reader: &Reader<'a>, at: &str, path: &[String], followed: &mut Vec<String>) -> Option<Vec<Word<'a>>> {
     let views = reader.authority(at, Kind::Txt)?;
     let zone = views.zone.apex;
     let mut words = Vec::new();
@@ -118,7 +119,6 @@ fn read<'a>(reader: &Reader<'a>, at: &str, path: &[String]) -> Option<Vec<Word<'
             words.push(Word { server, zone: zone.clone(), path: path.to_vec(), said: Said::Nothing(answer) });
         }
     }
-    let mut followed: Vec<String> = Vec::new();
     for (server, answer) in views.answers {
         let word = |path: Vec<String>, said| Word { server: server.clone(), zone: zone.clone(), path, said };
         let Some(answer) = answer.filter(|a| a.definite() && a.authoritative) else {
@@ -132,7 +132,7 @@ fn read<'a>(reader: &Reader<'a>, at: &str, path: &[String]) -> Option<Vec<Word<'
         }
         let whole: Vec<String> = path.iter().chain(&aliases).cloned().collect();
         let last = aliases.last().map_or(at, String::as_str);
-        let circles = whole.iter().enumerate().any(|(i, n)| whole[..i].contains(n));
+        let circles = whole.iter().enumerate().any(|(i, n)| whole[..i].contains(n) || followed.first() == Some(n));
         let values: Vec<Text> =
             answer.at(last, Kind::Txt).filter(|_| name::within(last, &zone)).filter_map(Text::of).collect();
         let ends_here = aliases.is_empty()
@@ -147,7 +147,7 @@ fn read<'a>(reader: &Reader<'a>, at: &str, path: &[String]) -> Option<Vec<Word<'
             words.push(word(whole, Said::Nothing(answer)));
         } else if !followed.contains(&last.to_owned()) {
             followed.push(last.to_owned());
-            words.extend(read(reader, last, &whole)?);
+            words.extend(read(reader, last, &whole, followed)?);
         }
     }
     Some(words)
