@@ -74,6 +74,8 @@ pub enum Check {
     Routing,
     /// CAA (RFC 8659).
     Caa,
+    /// The challenge name `_acme-challenge.<hostname>` leads to us (RFC 8555 §8.4).
+    Delegation,
     /// Whether somebody else holds the name; present only when that stands in the way.
     Holding,
 }
@@ -127,6 +129,20 @@ pub struct Finding {
     pub found_via: Option<String>,
     /// The records to publish to satisfy this check.
     pub record_to_publish: Vec<Record>,
+    /// Where the zone is hosted and how its panel wants those records; none while that is not recognised.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dns_host: Option<DnsHost>,
+}
+
+/// Who hosts a zone, as its name servers show it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DnsHost {
+    /// The provider's name: `Cloudflare`.
+    pub provider: String,
+    /// The zone there.
+    pub zone: String,
+    /// What to enter in its panel: one line for each record to publish, in their order.
+    pub steps: Vec<String>,
 }
 
 impl Finding {

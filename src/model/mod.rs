@@ -23,6 +23,7 @@ pub mod order;
 pub mod outcome;
 pub mod pace;
 pub mod plan;
+pub mod providers;
 pub mod reason;
 pub mod records;
 pub mod routine;

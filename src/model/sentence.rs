@@ -85,6 +85,7 @@ fn blocked(by: &Evidence) -> Sentence {
         Check::Ownership => "proof of ownership",
         Check::Routing => "the way to us",
         Check::Caa => "permission for our certificate authority",
+        Check::Delegation => "the challenge name",
         Check::Holding => {
             let text = format!("Visitors are not served yet. {} {}", reason.sentence(), whose_move(reason.acts()));
             return sentence(text, reason.acts());
@@ -192,6 +193,7 @@ mod tests {
             found_at: None,
             found_via: None,
             record_to_publish: vec![],
+            dns_host: None,
         };
         Evidence { finding, looked_at: Moment::from_secs(100) }
     }

@@ -210,6 +210,7 @@ fn failed_check(check: &CheckView) -> Failed {
         Check::Ownership => "ownership",
         Check::Routing => "routing",
         Check::Caa => "CAA",
+        Check::Delegation => "delegation",
         Check::Holding => "holding",
     };
     let seen = format!("{} ({}), seen: {}", check.sentence, check.code, check.observed.join("; "));

@@ -18,6 +18,7 @@ mod deploy;
 mod dns_cases;
 mod dns_changing;
 mod dns_fields;
+mod dns_hostile;
 mod dns_limits;
 mod dns_more;
 mod dns_reasons;

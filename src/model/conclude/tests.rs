@@ -33,6 +33,7 @@ fn finding(check: Check, reason: Reason) -> Finding {
         found_at: None,
         found_via: None,
         record_to_publish: Vec::new(),
+        dns_host: None,
     }
 }
 

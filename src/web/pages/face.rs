@@ -136,6 +136,7 @@ impl Face {
             Check::Ownership => "Proof of ownership",
             Check::Routing => "The way to us",
             Check::Caa => "Permission for our certificate authority",
+            Check::Delegation => "The challenge name",
             Check::Holding => "Nobody else holds the name",
         }
     }
