@@ -7,8 +7,8 @@ use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use super::certificate::CertificateCommand;
 use super::doctor::DoctorArgs;
 use super::links::{HandOffLinkArgs, PortalLinkArgs};
-use super::tenant_remove::RemoveArgs;
 use super::manual::{CompletionsArgs, ManArgs};
+use super::tenant_remove::RemoveArgs;
 
 /// A domain of their own for every customer of a SaaS.
 #[derive(Parser)]

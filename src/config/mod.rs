@@ -9,9 +9,9 @@
 //! May import `model`. To fake it: [`Config::read`] takes texts, not the process's environment. How to get it wrong: read
 //! `std::env` anywhere else, or give a secret a default.
 
+mod api;
 mod brand;
 mod colour;
-mod api;
 mod database;
 mod dns;
 mod docs;
@@ -37,9 +37,9 @@ mod sources;
 mod tests;
 mod vault;
 
+pub use api::ApiConfig;
 pub use brand::{BrandConfig, SupportLink};
 pub use colour::Colour;
-pub use api::ApiConfig;
 pub use database::DatabaseConfig;
 pub use dns::{DnsConfig, ServerPlace};
 pub use docs::reference;

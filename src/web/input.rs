@@ -14,8 +14,8 @@ use serde::{Deserialize, Deserializer};
 
 use super::body;
 use super::problem::Problem;
-use crate::model::secret::Secret;
 use super::state::WebState;
+use crate::model::secret::Secret;
 
 /// A JSON body.
 pub(super) struct Json<T>(pub T);

@@ -10,8 +10,8 @@ use axum::http::Request;
 use nameplate::store::{kept_answers, sql};
 use serde_json::{Value, json};
 
-use crate::support::stores::{Kind, TestStore};
 use crate::support::rig::Rig;
+use crate::support::stores::{Kind, TestStore};
 use crate::support::web::{Answer, Web};
 
 fn keyed(token: &str, path: &str, key: &str, body: &Value) -> Request<Body> {

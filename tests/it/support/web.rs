@@ -86,7 +86,8 @@ impl Web {
 
     /// One whose callers may ask so often in a minute: with a token, and without.
     pub async fn paced(seed: u64, requests_per_minute: u32, failures_per_minute: u32) -> Web {
-        let pace = format!("[api]\nrequests_per_minute = {requests_per_minute}\nfailures_per_minute = {failures_per_minute}\n");
+        let pace =
+            format!("[api]\nrequests_per_minute = {requests_per_minute}\nfailures_per_minute = {failures_per_minute}\n");
         Web::over(Rig::new(seed).await, &pace).await
     }
 
