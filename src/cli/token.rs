@@ -89,7 +89,7 @@ const PAGE: i64 = 500;
 
 async fn list(store: &Store, tenant: Option<&str>, out: &mut Out<'_>) -> anyhow::Result<()> {
     let tenant = match tenant {
-        Some(slug) => Some(named(store, slug).await?),
+        Some(slug) => Some(named(store, slug).await?.id),
         None => None,
     };
     let mut all: Vec<TokenView> = Vec::new();

@@ -21,6 +21,7 @@ pub struct ListedRow {
     pub order_state: Option<OrderState>,
     pub not_after: Option<Moment>,
     pub active: bool,
+    pub failures: i64,
 }
 
 /// Which domains a list holds, and where it begins.
@@ -36,14 +37,14 @@ pub struct Listing {
     pub after: Option<(String, String)>,
 }
 
-const BY_TENANT: &str = "SELECT d.id, t.slug, d.hostname, d.claim, d.evidence, d.active_since, \
+const BY_TENANT: &str = "SELECT d.id, t.slug, d.hostname, d.claim, d.evidence, d.failures, d.active_since, \
        (SELECT c.not_after FROM certificates c WHERE c.id = d.certificate_id AND c.destroyed_at IS NULL) AS not_after, \
        (SELECT o.state FROM orders o WHERE o.domain_id = d.id ORDER BY o.created_at DESC, o.id DESC LIMIT 1) AS order_state \
      FROM domains d JOIN tenants t ON t.id = d.tenant_id \
      WHERE d.tenant_id = $1 AND (d.hostname, d.id) > ($2, $3) AND d.hostname LIKE $4 ESCAPE '!' \
        AND ($5 = '' OR $5 LIKE '%,' || d.claim || ',%') ORDER BY d.hostname, d.id LIMIT $6";
 
-const BY_NAME: &str = "SELECT d.id, t.slug, d.hostname, d.claim, d.evidence, d.active_since, \
+const BY_NAME: &str = "SELECT d.id, t.slug, d.hostname, d.claim, d.evidence, d.failures, d.active_since, \
        (SELECT c.not_after FROM certificates c WHERE c.id = d.certificate_id AND c.destroyed_at IS NULL) AS not_after, \
        (SELECT o.state FROM orders o WHERE o.domain_id = d.id ORDER BY o.created_at DESC, o.id DESC LIMIT 1) AS order_state \
      FROM domains d JOIN tenants t ON t.id = d.tenant_id \
@@ -78,6 +79,7 @@ fn listed(row: &Row) -> StoreResult<ListedRow> {
         order_state: row.opt_parse("order_state")?,
         not_after: row.opt_moment("not_after")?,
         active: row.opt_int("active_since")?.is_some(),
+        failures: row.int("failures")?,
     })
 }
 

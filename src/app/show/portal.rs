@@ -47,6 +47,7 @@ fn listed(row: ListedRow, now: Moment) -> ListedDomain {
         not_after: row.not_after,
         counted: 1,
         behind: usize::from(!row.active),
+        failures: row.failures,
         now,
     });
     ListedDomain {

@@ -110,6 +110,7 @@ impl Page {
             Check::Ownership => "Ownership",
             Check::Routing => "Routing",
             Check::Caa => "CAA",
+            Check::Delegation => "Challenge name",
             Check::Holding => "Holding",
         }
     }
