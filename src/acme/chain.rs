@@ -19,9 +19,9 @@ use crate::model::moment::Moment;
 use crate::model::secret::Secret;
 
 /// More certificates than any public chain has.
-const MAX_LENGTH: usize = 8;
+pub(super) const MAX_LENGTH: usize = 8;
 /// How far the CA's clock may be ahead of ours.
-const CLOCK_SLACK: Duration = Duration::from_secs(600);
+pub(super) const CLOCK_SLACK: Duration = Duration::from_secs(600);
 
 /// A chain that passed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -140,7 +140,7 @@ pub fn check(pem: &str, key_pkcs8: &Secret, names: &[Hostname], now: Moment) -> 
     })
 }
 
-fn split(pem: &str) -> Result<Vec<Vec<u8>>, ChainError> {
+pub(super) fn split(pem: &str) -> Result<Vec<Vec<u8>>, ChainError> {
     let mut der = Vec::new();
     for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()) {
         let certificate =
@@ -153,7 +153,7 @@ fn split(pem: &str) -> Result<Vec<Vec<u8>>, ChainError> {
     }
 }
 
-fn parse(der: &[Vec<u8>]) -> Result<Vec<X509Certificate<'_>>, ChainError> {
+pub(super) fn parse(der: &[Vec<u8>]) -> Result<Vec<X509Certificate<'_>>, ChainError> {
     let parsed = der.iter().enumerate().map(|(at, bytes)| match X509Certificate::from_der(bytes) {
         Ok(([], certificate)) => Ok(certificate),
         Ok((rest, _)) => Err(ChainError::NotACertificate { at, why: format!("{} bytes after its end", rest.len()) }),
@@ -174,14 +174,14 @@ fn same_names(leaf: &X509Certificate<'_>, names: &[Hostname]) -> Result<(), Chai
     Err(ChainError::OtherNames { seen: seen.into_iter().collect(), expected: expected.into_iter().collect() })
 }
 
-fn name(general: &GeneralName<'_>) -> String {
+pub(super) fn name(general: &GeneralName<'_>) -> String {
     match general {
         GeneralName::DNSName(dns) => dns.to_ascii_lowercase(),
         other => other.to_string(),
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 

@@ -25,6 +25,7 @@ mod retry_after;
 
 pub mod chain;
 pub mod csr;
+pub mod imported;
 
 pub use authority::{
     AccountRef, AccountUrl, Authority, Authorization, AuthorizationStatus, Challenge, ChallengeStatus, DirectoryFacts,

@@ -14,6 +14,7 @@ use crate::model::plan::{self, Next};
 use crate::store::record::{self, Recorded};
 use crate::store::{StoreError, situation};
 use crate::telemetry::Chain;
+use crate::telemetry::metrics::StepOutcome;
 
 /// Longer than the longest step: three calls at the CA, each as long as it may last, and the writing.
 pub const LEASE: Duration = Duration::from_secs(120);
@@ -60,6 +61,20 @@ pub async fn drive(app: &App, id: &DomainId) -> Result<(), AppError> {
 
 /// Moves a domain by one step.
 pub async fn advance(app: &App, id: &DomainId) -> Result<Advanced, AppError> {
+    let began = app.env.now();
+    let done = taken(app, id).await;
+    let outcome = match &done {
+        Ok(Advanced::NotDue) => StepOutcome::NotDue,
+        Ok(Advanced::Done(_)) => StepOutcome::Done,
+        Ok(Advanced::Superseded) => StepOutcome::Superseded,
+        Err(_) => StepOutcome::Failed,
+    };
+    app.meters.step(outcome, app.env.now().since(began));
+    done
+}
+
+/// Takes the lease and the step.
+async fn taken(app: &App, id: &DomainId) -> Result<Advanced, AppError> {
     let Some(domain) = situation::take(&app.store, id, &app.worker, app.env.now(), LEASE).await? else {
         return Ok(Advanced::NotDue);
     };

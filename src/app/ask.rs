@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::App;
 use crate::model::claim::Claim;
-use crate::model::domain::{RoutingMode, Situation};
+use crate::model::domain::{Domain, RoutingMode, Situation};
 use crate::model::hostname::Hostname;
 use crate::model::look::{Ask, CaaAsk, Depth, OwnershipAsk, RoutingAsk};
 use crate::model::moment::Moment;
@@ -34,14 +34,7 @@ pub(super) fn everything(app: &App, s: &Situation, superseded: Vec<String>, now:
         max_age: ATTEMPT_LIFE,
         other_servers: Vec::new(),
     });
-    ask.routing = Some(RoutingAsk {
-        accepted_targets: vec![d.target.clone()],
-        target_for_record: d.target.clone(),
-        foreign_targets: Vec::new(),
-        tenant_zone: (d.routing_mode == RoutingMode::PerTenant).then(|| settings.canonical_suffix.clone()),
-        was_live: d.claim == Claim::Live,
-        max_chain: MAX_CHAIN,
-    });
+    ask.routing = Some(routing(app, d));
     ask.caa = Some(CaaAsk {
         issuers: s.issuer.caa_identities.clone(),
         account_uri: s.issuer.account_url.clone(),
@@ -52,6 +45,18 @@ pub(super) fn everything(app: &App, s: &Situation, superseded: Vec<String>, now:
         max_age: CAA_MAX_AGE,
     });
     ask
+}
+
+/// The question whether a name leads to what its tenant was told.
+pub(super) fn routing(app: &App, d: &Domain) -> RoutingAsk {
+    RoutingAsk {
+        accepted_targets: vec![d.target.clone()],
+        target_for_record: d.target.clone(),
+        foreign_targets: Vec::new(),
+        tenant_zone: (d.routing_mode == RoutingMode::PerTenant).then(|| app.settings.canonical_suffix.clone()),
+        was_live: d.claim == Claim::Live,
+        max_chain: MAX_CHAIN,
+    }
 }
 
 /// The look for nothing but the addresses of a name.

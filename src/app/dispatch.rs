@@ -60,6 +60,7 @@ async fn round_of(app: &App, id: &IssuerId) -> Result<Option<Moment>, AppError> 
     }
     app.boundary.cross("before the grants' commit").await;
     tx.commit().await?;
+    app.meters.grants(grants.len());
     app.boundary.cross("grants given").await;
     if !grants.is_empty() {
         tracing::info!(issuer.name = %issuer.name, grants = grants.len(), waiting = given.places.len(), "grants given");

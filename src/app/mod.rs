@@ -19,10 +19,16 @@ pub mod claim;
 pub mod contacts;
 pub mod dispatch;
 pub mod expect;
+pub mod explain;
+pub mod fleet;
+pub mod imports;
 mod keys;
+pub mod links;
 mod observe;
+pub mod offboard;
 pub mod remove;
 pub mod routine;
+pub mod sessions;
 pub mod show;
 pub mod tenants;
 pub mod tokens;
@@ -43,6 +49,7 @@ use crate::model::look::Platform;
 use crate::reach::Reach;
 use crate::store::situation::CountedEdges;
 use crate::store::{Store, StoreError, Wake};
+use crate::telemetry::metrics::ControlMeters;
 use crate::vault::{Vault, VaultError};
 
 /// What the operator decided.
@@ -96,6 +103,8 @@ pub struct Bells {
     pub dispatch: Arc<Notify>,
     /// For the relay of outbox and events.
     pub relay: Arc<Notify>,
+    /// For the claims of tenants that leave.
+    pub offboarding: Arc<Notify>,
 }
 
 /// Everything a use case needs, cheap to clone.
@@ -121,8 +130,12 @@ pub struct App {
     pub worker: Arc<str>,
     /// Rung after commits.
     pub bells: Bells,
+    /// The fleet as it was last counted.
+    pub fleet: fleet::Snapshots,
     /// Where a step may be cut.
     pub boundary: Arc<dyn Boundary>,
+    /// What is counted.
+    pub meters: Arc<ControlMeters>,
 }
 
 impl App {

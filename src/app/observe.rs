@@ -85,6 +85,7 @@ fn issuer_not_ready(s: &Situation) -> Finding {
         found_at: None,
         found_via: None,
         record_to_publish: Vec::new(),
+        dns_host: None,
     }
 }
 

@@ -3,8 +3,9 @@
 mod build;
 mod document;
 mod listed;
+mod portal;
 mod record;
-mod rfc3339;
+pub(in crate::app) mod rfc3339;
 pub mod words;
 
 use crate::model::conclude::FRESH_EDGE;
@@ -20,6 +21,7 @@ pub use document::{
     TenantRef,
 };
 pub use listed::{CertificateDocument, ContactView, EdgeView, OpenOrderView, PastAttempt, TenantView, TokenView};
+pub use portal::{ListedDomain, certificate_names, history, listing, moved, moved_since, position};
 
 /// How many events a view carries; the rest is a page away.
 const EVENTS: i64 = 100;

@@ -20,7 +20,7 @@ pub enum AddTenantError {
     #[error(transparent)]
     Name(#[from] LabelError),
     /// Somebody has, or had, this slug: slugs are never reused.
-    #[error("the slug {0:?} is or was in use by another tenant; choose another")]
+    #[error("the slug {0:?} is or was in use by another tenant, in this spelling or one that looks like it; choose another")]
     Taken(String),
     /// The store failed.
     #[error("the tenant could not be stored")]
@@ -58,7 +58,7 @@ pub async fn add_in(
     canonical_host: impl FnOnce(&Slug) -> Option<Hostname>,
     actor: &str,
 ) -> Result<Tenant, AddTenantError> {
-    let slug = Slug::parse(new.slug)?;
+    let slug = Slug::parse_new(new.slug)?;
     let name = Label::NAME.read(new.name.unwrap_or(slug.as_str()))?;
     let tenant = Tenant {
         id: mint!(env, TenantId),
@@ -84,6 +84,7 @@ async fn write(tx: &mut Tx, env: &Env, t: &Tenant, host: Option<&Hostname>, acto
     tx.execute(store::tenants::insert(t)).await?;
     let mut rest = vec![
         store::tenants::bind_slug(t),
+        store::tenants::bind_skeleton(t),
         store::tenants::insert_added_event(fresh().as_str(), t, actor),
         store::outbox::insert(fresh().as_str(), "tenant", t.id.as_str(), t.version, t.created_at),
     ];

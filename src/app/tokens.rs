@@ -46,7 +46,7 @@ impl Principal {
         }
     }
 
-    fn scope(&self) -> &'static str {
+    pub(super) fn scope(&self) -> &'static str {
         match self {
             Principal::Operator => "operator",
             Principal::Tenant(_) => "tenant",
@@ -153,6 +153,6 @@ pub async fn revoke(store: &Store, env: &Env, id: &TokenId) -> StoreResult<()> {
     }
 }
 
-fn sha256(text: &Secret) -> Vec<u8> {
+pub(super) fn sha256(text: &Secret) -> Vec<u8> {
     digest(&SHA256, text.expose()).as_ref().to_vec()
 }

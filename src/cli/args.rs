@@ -4,7 +4,11 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 
+use super::certificate::CertificateCommand;
+use super::doctor::DoctorArgs;
+use super::links::{HandOffLinkArgs, PortalLinkArgs};
 use super::manual::{CompletionsArgs, ManArgs};
+use super::tenant_remove::RemoveArgs;
 
 /// A domain of their own for every customer of a SaaS.
 #[derive(Parser)]
@@ -32,14 +36,25 @@ pub(super) enum Command {
     Sandbox(SandboxArgs),
     /// Bring the database to this version's schema
     Migrate,
-    /// Add and list tenants
+    /// Add, list and remove tenants
     #[command(subcommand)]
     Tenant(TenantCommand),
+    /// Import the certificate of the platform's own hosts
+    #[command(subcommand)]
+    Certificate(CertificateCommand),
     /// Make tokens and take them back
     #[command(subcommand)]
     Token(TokenCommand),
     /// Claim, show, check and remove domains, over the API
     Domain(DomainArgs),
+    /// Make a link that signs a tenant's admin in, once, over the API
+    PortalLink(PortalLinkArgs),
+    /// Make a link that shows one domain's records to whoever owns its DNS, over the API
+    HandOffLink(HandOffLinkArgs),
+    /// Tell the whole story of one hostname, and what happens next
+    Explain(super::explain::ExplainArgs),
+    /// Look at this installation: what is wrong and what to do
+    Doctor(DoctorArgs),
     /// Check the configuration, or describe its keys
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -88,6 +103,8 @@ pub(super) enum TenantCommand {
     },
     /// List all tenants
     List,
+    /// Take a tenant off board, for ever
+    Remove(RemoveArgs),
 }
 
 #[derive(Subcommand)]

@@ -43,7 +43,7 @@ pub(super) async fn run_role(surroundings: &Surroundings, file: Option<&Path>, e
             let listeners = ServeListeners::bind(&config).await?;
             control.serve(listeners, stop).await?;
         }
-        Role::Work => ControlPlane::open(&config, role, env).await?.work(stop).await,
+        Role::Work => ControlPlane::open(&config, role, env).await?.work(stop).await?,
         Role::Edge => run_edge(&config, env, None, EDGE_DRAIN, stop).await?,
     }
     Ok(())

@@ -96,7 +96,7 @@ async fn all(
 }
 
 /// The domain that an id or a hostname means: of several claims on one name the open one.
-async fn find(api: &ApiClient, named: &str) -> anyhow::Result<DomainId> {
+pub(super) async fn find(api: &ApiClient, named: &str) -> anyhow::Result<DomainId> {
     if let Ok(id) = named.parse::<DomainId>() {
         return Ok(id);
     }

@@ -1,18 +1,22 @@
 //! The command line: one file a subcommand.
 //!
 //! `main` hands over the arguments and the environment; nothing here reads either by itself. Commands that administer
-//! (`tenant`, `token`, `migrate`) open the store; `domain` speaks to the API like anybody else. Answers go to standard
+//! (`tenant`, `token`, `migrate`) open the store; `domain` and `explain` speak to the API like anybody else. Answers go to standard
 //! output, as tables or with `--json` as the documents themselves; everything else goes to standard error. Exit codes:
 //! 0 done, 1 failed, 2 not understood. May import everything. To fake it: run the binary with a file database. How to get it
 //! wrong: print what came from outside without [`Out`], which keeps it from acting on the terminal.
 
 mod args;
+mod certificate;
 mod client;
 mod compose;
 mod config;
+mod doctor;
 mod domain;
 mod domain_text;
 mod edge;
+mod explain;
+mod links;
 mod manual;
 mod migrate;
 mod out;
@@ -20,6 +24,7 @@ mod run;
 mod sandbox;
 mod surroundings;
 mod tenant;
+mod tenant_remove;
 mod token;
 
 pub use compose::{load, open_store};

@@ -6,7 +6,9 @@ use clap::Parser as _;
 
 use super::args::{Cli, Command, EdgeArgs};
 use super::compose::run_role;
-use super::{Out, Surroundings, config, domain, edge, manual, migrate, sandbox, tenant, token};
+use super::{
+    Out, Surroundings, certificate, config, doctor, domain, edge, explain, links, manual, migrate, sandbox, tenant, token,
+};
 use crate::config::Role;
 use crate::env::Env;
 use crate::telemetry::one_line;
@@ -36,8 +38,13 @@ pub async fn run(surroundings: &Surroundings, env: &Env, out: &mut dyn Write, er
         Command::Sandbox(args) => sandbox::run(surroundings, env, args, &mut out).await,
         Command::Migrate => migrate::run(surroundings, file, &mut out).await,
         Command::Tenant(command) => tenant::run(surroundings, file, env, command, &mut out).await,
+        Command::Certificate(command) => certificate::run(surroundings, file, env, command, &mut out).await,
         Command::Token(command) => token::run(surroundings, file, env, command, &mut out).await,
         Command::Domain(args) => domain::run(surroundings, args, &mut out).await,
+        Command::PortalLink(args) => links::portal(surroundings, args, &mut out).await,
+        Command::HandOffLink(args) => links::hand_off(surroundings, args, &mut out).await,
+        Command::Explain(args) => explain::run(surroundings, args, &mut out).await,
+        Command::Doctor(args) => doctor::run(surroundings, file, env, args, &mut out).await,
         Command::Config(command) => config::run(surroundings, file, command, &mut out),
         Command::Completions(args) => manual::completions(&args, &mut out),
         Command::Man(args) => manual::man(args, &mut out),

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::args::TenantCommand;
-use super::{Out, Surroundings, load, open_store};
+use super::{Out, Surroundings, load, open_store, tenant_remove};
 use crate::app::show::TenantView;
 use crate::app::tenants::{self, NewTenant};
 use crate::config::Config;
@@ -38,6 +38,7 @@ pub(super) async fn run(
                 out.line(&format!("Added {} as {}.", tenant.slug, tenant.id))?;
             }
         }
+        TenantCommand::Remove(args) => tenant_remove::run(&store, env, args, out).await?,
         TenantCommand::List => {
             let mut all: Vec<Tenant> = Vec::new();
             loop {

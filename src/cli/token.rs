@@ -14,6 +14,7 @@ use crate::config::{Config, Setting as _};
 use crate::env::Env;
 use crate::model::id::{TenantId, TokenId};
 use crate::model::label::Label;
+use crate::model::tenant::{Tenant, TenantStatus};
 use crate::roles::open_feed;
 use crate::store::tokens::TokenRow;
 use crate::store::{self, Store, StoreError};
@@ -67,11 +68,20 @@ async fn revoke(store: &Store, env: &Env, id: &TokenId) -> anyhow::Result<()> {
     }
 }
 
-async fn named(store: &Store, named: &str) -> anyhow::Result<TenantId> {
+async fn named(store: &Store, named: &str) -> anyhow::Result<Tenant> {
     match tenants::find(store, named).await? {
-        Some(tenant) => Ok(tenant.id),
+        Some(tenant) => Ok(tenant),
         None => bail!("there is no tenant {named:?}; add it with: nameplate tenant add {named}"),
     }
+}
+
+/// A tenant that can still be given something.
+async fn with_a_future(store: &Store, slug: &str) -> anyhow::Result<TenantId> {
+    let tenant = named(store, slug).await?;
+    if tenant.status == TenantStatus::Deleted {
+        bail!("the tenant {} was removed", tenant.slug);
+    }
+    Ok(tenant.id)
 }
 
 /// Tokens read at a time.
@@ -79,7 +89,7 @@ const PAGE: i64 = 500;
 
 async fn list(store: &Store, tenant: Option<&str>, out: &mut Out<'_>) -> anyhow::Result<()> {
     let tenant = match tenant {
-        Some(slug) => Some(named(store, slug).await?),
+        Some(slug) => Some(named(store, slug).await?.id),
         None => None,
     };
     let mut all: Vec<TokenView> = Vec::new();
@@ -139,7 +149,7 @@ async fn create_join(config: &Config, env: &Env, new: &NewToken, out: &mut Out<'
 async fn create(store: &Store, env: &Env, new: &NewToken, out: &mut Out<'_>) -> anyhow::Result<()> {
     let principal = match &new.tenant {
         None => Principal::Operator,
-        Some(slug) => Principal::Tenant(named(store, slug).await?),
+        Some(slug) => Principal::Tenant(with_a_future(store, slug).await?),
     };
     let label = Label::TOKEN.read(&new.label)?;
     let expires_at = lasts(new)?.map(|lasts| env.now() + lasts);

@@ -1,8 +1,9 @@
 //! All sections together, and what each role cannot do without.
 
 use super::{
-    ApiConfig, ConfigError, DatabaseConfig, DnsConfig, EdgeConfig, FeedConfig, IssuerConfig, JobsConfig, Key, LogConfig,
-    NamesConfig, Problem, ReachConfig, Reader, RoutingConfig, ServerConfig, Sources, VaultConfig,
+    ApiConfig, BrandConfig, ConfigError, DatabaseConfig, DnsConfig, EdgeConfig, FeedConfig, IssuerConfig, JobsConfig, Key,
+    LogConfig, MetricsConfig, NamesConfig, PortalConfig, Problem, ReachConfig, Reader, RoutingConfig, ServerConfig, Sources,
+    VaultConfig,
 };
 use crate::model::domain::RoutingMode;
 use crate::model::hostname::{Hostname, NameRules};
@@ -15,6 +16,8 @@ use crate::model::slug::Slug;
 pub struct Config {
     pub server: ServerConfig,
     pub api: ApiConfig,
+    pub portal: PortalConfig,
+    pub brand: BrandConfig,
     pub database: DatabaseConfig,
     pub vault: VaultConfig,
     pub names: NamesConfig,
@@ -25,6 +28,7 @@ pub struct Config {
     pub feed: FeedConfig,
     pub edge: EdgeConfig,
     pub jobs: JobsConfig,
+    pub metrics: MetricsConfig,
     pub log: LogConfig,
 }
 
@@ -57,6 +61,8 @@ impl Config {
         let config = Config {
             server: ServerConfig::read(r),
             api: ApiConfig::read(r),
+            portal: PortalConfig::read(r),
+            brand: BrandConfig::read(r),
             database: DatabaseConfig::read(r),
             vault: VaultConfig::read(r),
             names: NamesConfig::read(r),
@@ -67,6 +73,7 @@ impl Config {
             feed: FeedConfig::read(r),
             edge: EdgeConfig::read(r),
             jobs: JobsConfig::read(r),
+            metrics: MetricsConfig::read(r),
             log: LogConfig::read(r),
         };
         let (keys, problems) = reader.finish();

@@ -19,7 +19,7 @@ pub struct ServerConfig {
 
 impl ServerConfig {
     pub(super) fn read(r: &mut Reader<'_>) -> Self {
-        ServerConfig {
+        let config = ServerConfig {
             listen: r.value(
                 "server.listen",
                 SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
@@ -27,13 +27,21 @@ impl ServerConfig {
             ),
             public_url: r.optional(
                 "server.public_url",
-                "Origin under which people reach the API and the pages; every link is built from it. `serve` needs it.",
+                "Origin under which people reach the API and the pages, https unless it is on loopback; every link is built from it. `serve` needs it.",
             ),
             trusted_proxies: r.value(
                 "server.trusted_proxies",
                 vec![],
                 "Networks of the proxies in front; `X-Forwarded-For` is believed from them alone.",
             ),
+        };
+        if let Some(url) = config.public_url.as_ref().filter(|url| !url.is_private()) {
+            let told = format!(
+                "{:?} would send sessions and tokens in the clear; give an https:// origin (http:// is for loopback only)",
+                url.as_str()
+            );
+            r.problem("server.public_url", "", told);
         }
+        config
     }
 }

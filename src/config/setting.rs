@@ -30,6 +30,7 @@ by_from_str! {
     bool: "true or false";
     u16: "a whole number from 0 to 65535";
     u32: "a whole number from 0 up";
+    u64: "a whole number from 0 up";
     SocketAddr: "an address and port like 127.0.0.1:8080 or [::1]:8080";
     IpAddr: "an IP address";
 }
@@ -96,6 +97,13 @@ impl Origin {
     /// The text, without a slash at its end.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// Whether nobody reads along on the way: https, or a name of this machine itself.
+    pub fn is_private(&self) -> bool {
+        let host = self.host();
+        let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+        self.0.starts_with("https://") || host == "localhost" || address.is_ok_and(|ip| ip.is_loopback())
     }
 
     /// Its host, without port.

@@ -1,6 +1,10 @@
 //! What one look may cost, and the loop that keeps to it.
+//!
+//! Everything counts: a question that is sent again or comes back by TCP is one more, and octets count when they are taken in,
+//! whether or not they turn out to be an answer. So no zone can make a look dearer than its limits, whatever it sends.
 
 use std::future::Future;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -13,7 +17,7 @@ use crate::model::look::{Answer, Ask, Observation, Probe, Seen};
 /// What one look may cost.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Questions sent.
+    /// Questions sent, those sent again included.
     pub queries: usize,
     /// Octets received.
     pub octets: usize,
@@ -29,10 +33,51 @@ impl Default for Limits {
     }
 }
 
+/// What is left of the limits while a look runs.
+#[derive(Debug)]
+pub(super) struct Budget {
+    queries: AtomicUsize,
+    octets: AtomicUsize,
+}
+
+impl Budget {
+    fn new(limits: Limits) -> Self {
+        Budget { queries: AtomicUsize::new(limits.queries), octets: AtomicUsize::new(limits.octets) }
+    }
+
+    /// Takes one question; whether one was left.
+    pub(super) fn send(&self) -> bool {
+        take(&self.queries, 1)
+    }
+
+    /// Takes octets that are about to be read; whether they were left.
+    pub(super) fn receive(&self, octets: usize) -> bool {
+        let left = take(&self.octets, octets);
+        if !left {
+            // What was refused is as good as spent: the look is over.
+            self.octets.store(0, Ordering::Relaxed);
+        }
+        left
+    }
+
+    fn why(&self, limits: Limits) -> String {
+        if self.octets.load(Ordering::Relaxed) == 0 {
+            format!("the answers are larger than {} octets", limits.octets)
+        } else {
+            format!("it would need more than {} questions", limits.queries)
+        }
+    }
+}
+
+fn take(from: &AtomicUsize, n: usize) -> bool {
+    from.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(n)).is_ok()
+}
+
 /// Sends one probe.
 #[async_trait]
 pub(super) trait Exchange: Send + Sync {
-    async fn exchange(&self, probe: &Probe) -> Answer;
+    /// The answer, or what stood in its place; none when the budget does not allow to learn it.
+    async fn exchange(&self, probe: &Probe, budget: &Budget) -> Option<Answer>;
 }
 
 /// Asks until every check can be judged, a limit is reached or `deadline` comes.
@@ -44,21 +89,22 @@ pub(super) async fn look_within(
     exchange: &dyn Exchange,
 ) -> Seen {
     let mut seen = Seen { resolvers: resolvers.to_vec(), ..Seen::default() };
-    let mut octets = 0;
+    let budget = Budget::new(limits);
     tokio::pin!(deadline);
     loop {
         let mut probes = wanted(ask, &seen);
         if probes.is_empty() {
             return seen;
         }
-        let left = limits.queries.saturating_sub(seen.observations.len());
+        let left = budget.queries.load(Ordering::Relaxed);
         if left == 0 {
-            seen.cut_short = Some(format!("it would need more than {} questions", limits.queries));
+            seen.cut_short = Some(budget.why(limits));
             return seen;
         }
         probes.truncate(left);
+        let budget = &budget;
         let mut open: FuturesUnordered<_> =
-            probes.into_iter().map(|probe| async move { (exchange.exchange(&probe).await, probe) }).collect();
+            probes.into_iter().map(|probe| async move { (exchange.exchange(&probe, budget).await, probe) }).collect();
         loop {
             let next = tokio::select! {
                 next = open.next() => next,
@@ -68,12 +114,11 @@ pub(super) async fn look_within(
                 }
             };
             let Some((answer, probe)) = next else { break };
-            octets += answer.size;
-            seen.observations.push(Observation { probe, answer });
-            if octets > limits.octets {
-                seen.cut_short = Some(format!("the answers are larger than {} octets", limits.octets));
+            let Some(answer) = answer else {
+                seen.cut_short = Some(budget.why(limits));
                 return seen;
-            }
+            };
+            seen.observations.push(Observation { probe, answer });
         }
     }
 }

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UdpSocket};
 
-use super::limits::{Exchange, Limits, look_within};
+use super::limits::{Budget, Exchange, Limits, look_within};
 use super::{Look, wire};
 use crate::env::Env;
 use crate::model::look::{Answer, Ask, Observer, Outcome, Probe, Seen};
@@ -67,27 +67,30 @@ impl Observers {
         Observers { settings, labels, env }
     }
 
-    /// One exchange, in however many packets.
-    async fn converse(&self, probe: &Probe, to: SocketAddr, recursion: bool) -> Answer {
+    /// One exchange, in as many packets as the budget allows; none when they do not suffice.
+    async fn converse(&self, probe: &Probe, to: SocketAddr, recursion: bool, budget: &Budget) -> Option<Answer> {
         let id = u16::from_be_bytes(self.env.draw());
         let question = match wire::query(id, &probe.name, probe.kind, recursion) {
             Ok(question) => question,
-            Err(e) => return Answer::bare(Outcome::Unusable(e.to_string())),
+            // A name that no message can carry is asked of nobody, and costs nothing.
+            Err(e) => return Some(Answer::bare(Outcome::Unusable(e.to_string()))),
         };
-        match self.by_udp(&question, id, probe, to).await {
+        Some(match self.by_udp(&question, id, probe, to, budget).await {
             Ok(Some((answer, false))) => answer,
             Ok(Some((cut, true))) => {
-                let tcp = by_tcp(&question, id, probe, to);
+                let tcp = by_tcp(&question, id, probe, to, budget);
                 match self.within(self.settings.limits.per_query, tcp).await {
                     Some(Ok(answer)) => answer,
+                    Some(Err(Trouble::Spent)) => return None,
                     _ => Answer { ede: cut.ede, ..Answer::bare(Outcome::Truncated) },
                 }
             }
             Ok(None) => Answer::bare(Outcome::Timeout),
             // Nobody listens there: as good as silence, but known at once.
             Err(Trouble::Io(e)) if e.kind() == io::ErrorKind::ConnectionRefused => Answer::bare(Outcome::Timeout),
+            Err(Trouble::Spent) => return None,
             Err(e) => Answer::bare(Outcome::Unusable(e.to_string())),
-        }
+        })
     }
 
     /// Asks by UDP, and once more after a while: a lost packet is common, and an answer to either counts.
@@ -97,6 +100,7 @@ impl Observers {
         id: u16,
         probe: &Probe,
         to: SocketAddr,
+        budget: &Budget,
     ) -> Result<Option<(Answer, bool)>, Trouble> {
         let any = match to.ip() {
             IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
@@ -107,9 +111,13 @@ impl Observers {
         socket.connect(to).await?;
         let mut octets = vec![0; MAX_PACKET];
         let first = self.settings.limits.per_query / 3;
-        for wait in [first, self.settings.limits.per_query.saturating_sub(first)] {
-            socket.send(question).await?;
-            if let Some(answer) = self.within(wait, received(&socket, &mut octets, id, probe)).await {
+        for (again, wait) in [(false, first), (true, self.settings.limits.per_query.saturating_sub(first))] {
+            if budget.send() {
+                socket.send(question).await?;
+            } else if !again {
+                return Err(Trouble::Spent);
+            }
+            if let Some(answer) = self.within(wait, received(&socket, &mut octets, id, probe, budget)).await {
                 return answer.map(Some);
             }
         }
@@ -130,11 +138,22 @@ enum Trouble {
     Io(#[from] io::Error),
     #[error(transparent)]
     Wire(#[from] wire::WireError),
+    #[error("the look has spent what it may")]
+    Spent,
 }
 
-async fn received(socket: &UdpSocket, octets: &mut [u8], id: u16, probe: &Probe) -> Result<(Answer, bool), Trouble> {
+async fn received(
+    socket: &UdpSocket,
+    octets: &mut [u8],
+    id: u16,
+    probe: &Probe,
+    budget: &Budget,
+) -> Result<(Answer, bool), Trouble> {
     loop {
         let length = socket.recv(octets).await?;
+        if !budget.receive(length) {
+            return Err(Trouble::Spent);
+        }
         match wire::answer(&octets[..length], id, &probe.name, probe.kind) {
             // A late answer to another question, or somebody's guess: the right one may still come.
             Err(wire::WireError::NotOurs) => {}
@@ -143,13 +162,21 @@ async fn received(socket: &UdpSocket, octets: &mut [u8], id: u16, probe: &Probe)
     }
 }
 
-async fn by_tcp(question: &[u8], id: u16, probe: &Probe, to: SocketAddr) -> Result<Answer, Trouble> {
+async fn by_tcp(question: &[u8], id: u16, probe: &Probe, to: SocketAddr, budget: &Budget) -> Result<Answer, Trouble> {
+    if !budget.send() {
+        return Err(Trouble::Spent);
+    }
     let mut stream = TcpStream::connect(to).await?;
-    let length = u16::try_from(question.len()).unwrap_or(u16::MAX);
-    let mut framed = length.to_be_bytes().to_vec();
+    let own_length = u16::try_from(question.len()).unwrap_or(u16::MAX);
+    let mut framed = own_length.to_be_bytes().to_vec();
     framed.extend_from_slice(question);
     stream.write_all(&framed).await?;
-    let mut octets = vec![0; usize::from(stream.read_u16().await?)];
+    let length = usize::from(stream.read_u16().await?);
+    // Before it is taken in: many large answers may be on their way at once.
+    if !budget.receive(length) {
+        return Err(Trouble::Spent);
+    }
+    let mut octets = vec![0; length];
     stream.read_exact(&mut octets).await?;
     let (answer, cut) = wire::answer(&octets, id, &probe.name, probe.kind)?;
     Ok(if cut { Answer::bare(Outcome::Truncated) } else { answer })
@@ -157,7 +184,7 @@ async fn by_tcp(question: &[u8], id: u16, probe: &Probe, to: SocketAddr) -> Resu
 
 #[async_trait]
 impl Exchange for Observers {
-    async fn exchange(&self, probe: &Probe) -> Answer {
+    async fn exchange(&self, probe: &Probe, budget: &Budget) -> Option<Answer> {
         let (place, recursion) = match &probe.observer {
             Observer::Resolver(label) => {
                 (self.settings.resolvers.iter().find(|(l, _)| l == label).map(|(_, place)| *place), true)
@@ -165,8 +192,9 @@ impl Exchange for Observers {
             Observer::Server { address, .. } => (self.settings.servers.place(*address), false),
         };
         match place {
-            Some(place) => self.converse(probe, place, recursion).await,
-            None => Answer::bare(Outcome::Timeout),
+            Some(place) => self.converse(probe, place, recursion, budget).await,
+            // Nothing is sent, but it is a question all the same.
+            None => budget.send().then(|| Answer::bare(Outcome::Timeout)),
         }
     }
 }

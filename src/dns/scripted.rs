@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use crate::model::look::{Answer, Ask, Observer, Outcome, Probe, Seen};
 
 use super::Look;
-use super::limits::{Exchange, Limits, look_within};
+use super::limits::{Budget, Exchange, Limits, look_within};
 use super::world::{Reply, Who, ZoneStore};
 
 /// The scripted twin of [`Observers`](super::Observers).
@@ -28,16 +28,19 @@ impl ScriptedDns {
 
 #[async_trait]
 impl Exchange for ScriptedDns {
-    async fn exchange(&self, probe: &Probe) -> Answer {
+    async fn exchange(&self, probe: &Probe, budget: &Budget) -> Option<Answer> {
+        if !budget.send() {
+            return None;
+        }
         let who = match &probe.observer {
             Observer::Resolver(label) => Who::Resolver(label.clone()),
             Observer::Server { host, .. } => Who::Server(host.clone()),
         };
-        match self.world.answer(&who, &probe.name, probe.kind) {
+        Some(match self.world.answer(&who, &probe.name, probe.kind) {
             Reply::Answer(answer) => answer,
             Reply::Silence => Answer::bare(Outcome::Timeout),
             Reply::Truncated => Answer::bare(Outcome::Truncated),
-        }
+        })
     }
 }
 

@@ -293,7 +293,89 @@ mod tests {
         assert!(matches!(answer(&octets, 7, "y.example.com", Kind::Caa), Err(WireError::NotOurs)));
     }
 
+    /// A real answer with every kind of record.
+    fn sample() -> Vec<u8> {
+        let lines = [
+            "x.example.com. 60 IN CNAME y.example.com.",
+            "y.example.com. 60 IN DNAME example.net.",
+            "y.example.com. 60 IN A 192.0.2.1",
+            "y.example.com. 60 IN CAA 0 issue \"ca.example; a=b\"",
+            "y.example.com. 60 IN HTTPS 1 pool.example.",
+            "y.example.com. 60 IN TXT \"one\" \"two\"",
+            "example.com. 60 IN SOA ns1.example. host.example. 7 7200 900 1209600 300",
+        ];
+        let records = lines.iter().map(|l| crate::dns::world::line::parse(l).unwrap()).collect();
+        let question = asked(&query(7, "x.example.com", Kind::Txt, true).unwrap()).unwrap();
+        reply(&question, &Answer { records, ede: vec![6], ..Answer::bare(Outcome::NoError) }, false, 65_535).unwrap()
+    }
+
+    #[test]
+    fn rubbish_behind_the_message_adds_nothing() {
+        let octets = sample();
+        let (whole, _) = answer(&octets, 7, "x.example.com", Kind::Txt).unwrap();
+        let longer = [&octets[..], &[0xff; 300][..]].concat();
+        if let Ok((got, _)) = answer(&longer, 7, "x.example.com", Kind::Txt) {
+            assert_eq!(got, Answer { size: longer.len(), ..whole });
+        }
+    }
+
+    #[test]
+    fn pointers_that_go_round_or_forward_are_refused() {
+        let head = [0, 7, 0x80, 0, 0, 1, 0, 0, 0, 0, 0, 0];
+        for name in [&[0xc0, 12][..], &[0xc0, 14, 0xc0, 12], &[1, b'a', 0xc0, 12], &[0xc0, 200], &[0x80, 1], &[63]] {
+            let octets = [&head[..], name, &[0, 1, 0, 1]].concat();
+            assert!(matches!(answer(&octets, 7, "a", Kind::A), Err(WireError::Decode(_))), "{name:?}");
+            assert!(asked(&octets).is_none(), "{name:?}");
+        }
+    }
+
     proptest::proptest! {
+        #[test]
+        fn a_damaged_answer_is_read_without_panic_and_its_names_stay_names(
+            flips in proptest::collection::vec((0usize..400, proptest::num::u8::ANY), 1..12),
+            keep in 0usize..500,
+            tail in proptest::collection::vec(proptest::num::u8::ANY, 0..20),
+        ) {
+            let mut octets = sample();
+            for (at, value) in flips {
+                let at = at % octets.len();
+                octets[at] = value;
+            }
+            octets.truncate(keep.max(12));
+            octets.extend(tail);
+            let id = u16::from_be_bytes([octets[0], octets[1]]);
+            if let Ok((got, _)) = answer(&octets, id, "x.example.com", Kind::Txt) {
+                for rr in got.records.iter().chain(&got.authority).chain(&got.additional) {
+                    proptest::prop_assert!(name::labels(&rr.name).is_some() || rr.name.is_empty(), "{}", rr.name);
+                    proptest::prop_assert!(rr.to_string().bytes().all(|b| (0x20..=0x7e).contains(&b)), "{}", rr);
+                }
+            }
+            let _ = asked(&octets);
+        }
+
+        #[test]
+        fn dname_data_is_a_whole_name_or_none(octets in proptest::collection::vec(proptest::num::u8::ANY, 0..80)) {
+            if let Some(text) = plain_name(&octets) {
+                proptest::prop_assert!(octets.ends_with(&[0]) && text.bytes().all(|b| (0x21..=0x7e).contains(&b)), "{}", text);
+            }
+        }
+
+        #[test]
+        fn a_question_survives_the_wire(
+            labels in proptest::collection::vec(proptest::collection::vec(proptest::num::u8::ANY, 1..=63), 1..6),
+            id: u16, number: u16,
+        ) {
+            let asked_name = name::from_labels(labels.iter().map(Vec::as_slice));
+            match query(id, &asked_name, Kind::numbered(number), false) {
+                Ok(octets) => {
+                    // An OPT or a signature is no question's type; hickory keeps whatever stands there.
+                    let got = asked(&octets).unwrap();
+                    proptest::prop_assert_eq!((got.name, got.kind.number()), (asked_name, number));
+                }
+                Err(e) => proptest::prop_assert!(name::labels(&asked_name).is_none(), "{}", e),
+            }
+        }
+
         #[test]
         fn any_octets_are_read_without_panic(octets in proptest::collection::vec(proptest::num::u8::ANY, 0..200)) {
             let _ = (asked(&octets), answer(&octets, 1, "x", Kind::A));

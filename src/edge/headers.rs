@@ -2,7 +2,8 @@
 //!
 //! Nothing from outside may speak for the edge: whatever an origin could read as `X-Tenant-*`, `X-Forwarded-*` or `Forwarded`
 //! is taken off, and other names that origins take a visitor's address or the path from; also spelled with underscores, which
-//! some origins cannot tell from dashes. Headers of one hop end here.
+//! some origins cannot tell from dashes. The request's id is the edge's, too: one that a visitor chose could be another's.
+//! Headers of one hop end here; what may not stand in a head may not follow a body either.
 
 use std::net::IpAddr;
 
@@ -11,21 +12,23 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 use crate::model::feed::HostEntry;
 
 /// Headers of one hop (RFC 9110 section 7.6.1), and those the edge answers itself.
-const ONE_HOP: [&str; 10] = [
+const ONE_HOP: [&str; 9] = [
     "connection",
     "keep-alive",
     "proxy-connection",
     "proxy-authenticate",
     "proxy-authorization",
     "te",
-    "trailer",
     "transfer-encoding",
     "upgrade",
     "expect",
 ];
 
 /// What origins believe about the visitor or the path because proxies usually say it.
-const BELIEVED: [&str; 5] = ["forwarded", "x-real-ip", "true-client-ip", "x-original-url", "x-rewrite-url"];
+const BELIEVED: [&str; 6] = ["forwarded", "x-real-ip", "true-client-ip", "x-original-url", "x-rewrite-url", "x-request-id"];
+
+/// The id of a request, the same for the origin, the visitor and the access log.
+pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// What frames a message: spelled with underscores it is no such header to us, but may be to an origin.
 const FRAMING: [&str; 2] = ["content-length", "transfer-encoding"];
@@ -36,7 +39,39 @@ fn speaks_for_the_edge(name: &HeaderName) -> bool {
     if spelled != name && (FRAMING.contains(&name.as_str()) || ONE_HOP.contains(&name.as_str())) {
         return true;
     }
-    BELIEVED.contains(&name.as_str()) || name.starts_with("x-tenant-") || name.starts_with("x-forwarded-")
+    let prefixes = ["x-tenant-", "x-forwarded-", "x-nameplate-"];
+    BELIEVED.contains(&name.as_str()) || prefixes.iter().any(|prefix| name.starts_with(prefix))
+}
+
+fn drop_borrowed(headers: &mut HeaderMap) {
+    let borrowed: Vec<HeaderName> = headers.keys().filter(|name| speaks_for_the_edge(name)).cloned().collect();
+    for name in borrowed {
+        headers.remove(name);
+    }
+}
+
+/// What decides how a message is read or whose it is, and so may not come after it (RFC 9110 section 6.5.1).
+const NEVER_AFTER: [HeaderName; 5] =
+    [header::HOST, header::CONTENT_LENGTH, header::COOKIE, header::AUTHORIZATION, header::TRAILER];
+
+/// Takes off the trailers that would not be the visitor's to send as headers.
+pub(super) fn drop_foreign_trailers(trailers: &mut HeaderMap) {
+    drop_hop_headers(trailers);
+    drop_borrowed(trailers);
+    for name in NEVER_AFTER {
+        trailers.remove(name);
+    }
+}
+
+/// Joins the pieces that HTTP/2 allows Cookie to come in (RFC 9113 section 8.2.3).
+pub(super) fn join_cookies(headers: &mut HeaderMap) {
+    if headers.get_all(header::COOKIE).iter().nth(1).is_none() {
+        return;
+    }
+    let pieces: Vec<&[u8]> = headers.get_all(header::COOKIE).iter().map(HeaderValue::as_bytes).collect();
+    if let Ok(joined) = HeaderValue::from_bytes(&pieces.join(b"; ".as_slice())) {
+        headers.insert(header::COOKIE, joined);
+    }
 }
 
 /// Takes off the headers of one hop, also those that Connection names.
@@ -61,10 +96,7 @@ pub fn drop_hop_headers(headers: &mut HeaderMap) {
 /// Makes a visitor's headers fit for the origin: hop headers and borrowed names off, the edge's own word on.
 pub fn for_the_origin(headers: &mut HeaderMap, host: &str, entry: &HostEntry, visitor: IpAddr) {
     drop_hop_headers(headers);
-    let borrowed: Vec<HeaderName> = headers.keys().filter(|name| speaks_for_the_edge(name)).cloned().collect();
-    for name in borrowed {
-        headers.remove(name);
-    }
+    drop_borrowed(headers);
     let node = match visitor.to_canonical() {
         IpAddr::V4(v4) => v4.to_string(),
         IpAddr::V6(v6) => format!("\"[{v6}]\""),
@@ -138,6 +170,9 @@ mod tests {
             "True-Client-IP",
             "X-Original-URL",
             "X-Rewrite_URL",
+            "X-Request-Id",
+            "x_request_id",
+            "X-Nameplate-Signature",
             "transfer_encoding",
             "content_length",
             "proxy_connection",
@@ -149,7 +184,7 @@ mod tests {
 
     #[test]
     fn what_is_the_visitors_own_stays() {
-        for name in ["x-tenants", "x-forward", "forwarded-by-me", "cookie", "authorization", "x-request-id", "origin"] {
+        for name in ["x-tenants", "x-forward", "forwarded-by-me", "cookie", "authorization", "x-correlation-id", "origin"] {
             assert_eq!(crossed(&[(name, "kept"), (name, "too")]).get_all(name).iter().count(), 2, "{name}");
         }
     }
@@ -201,9 +236,41 @@ mod tests {
         assert_eq!(headers["x-forwarded-for"], "192.0.2.7");
     }
 
+    #[test]
+    fn trailers_cannot_say_what_headers_cannot() {
+        let mut trailers = HeaderMap::new();
+        for name in [
+            "x-tenant-id",
+            "x_forwarded_for",
+            "x-request-id",
+            "host",
+            "content-length",
+            "transfer-encoding",
+            "cookie",
+            "trailer",
+        ] {
+            trailers.insert(name.parse::<HeaderName>().unwrap(), HeaderValue::from_static("forged"));
+        }
+        trailers.insert("x-checksum", HeaderValue::from_static("kept"));
+        drop_foreign_trailers(&mut trailers);
+        assert_eq!(trailers.keys().map(HeaderName::as_str).collect::<Vec<_>>(), ["x-checksum"]);
+    }
+
+    #[test]
+    fn cookies_in_pieces_become_one() {
+        let mut headers = HeaderMap::new();
+        join_cookies(&mut headers);
+        assert!(headers.is_empty());
+        for piece in ["a=b", "c=d", "e=f"] {
+            headers.append(header::COOKIE, HeaderValue::from_static(piece));
+        }
+        join_cookies(&mut headers);
+        assert_eq!(headers.get_all(header::COOKIE).iter().collect::<Vec<_>>(), ["a=b; c=d; e=f"]);
+    }
+
     proptest! {
         #[test]
-        fn no_spelling_gets_through(name in "[xX][-_](tenant|TENANT|Forwarded|forwarded)[-_][a-zA-Z_-]{0,12}") {
+        fn no_spelling_gets_through(name in "[xX][-_](tenant|TENANT|Forwarded|forwarded|nameplate)[-_][a-zA-Z_-]{0,12}") {
             prop_assert!(crossed(&[(&name, "forged")]).values().all(|v| v != "forged"));
         }
     }

@@ -1,6 +1,6 @@
 //! The Host of a request: one, well formed, compared without port, letter case and final dot (RFC 9112 section 3.2). Pure.
 
-use http::{HeaderMap, Uri, header};
+use http::{HeaderMap, Uri, Version, header};
 
 /// Why a request's Host was refused. The value itself goes nowhere: not into a log, a redirect or the upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -19,10 +19,17 @@ pub enum BadHost {
     Differs,
 }
 
-/// The host a request is for: lower case, without port and final dot.
-pub fn requested_host(headers: &HeaderMap, target: &Uri) -> Result<String, BadHost> {
+/// The host a request is for: lower case, without port and final dot. In HTTP/2 the target's authority stands for Host, which
+/// may be there as well and must then say the same (RFC 9113 section 8.3.1).
+pub fn requested_host(version: Version, headers: &HeaderMap, target: &Uri) -> Result<String, BadHost> {
     let mut given = headers.get_all(header::HOST).iter();
-    let first = given.next().ok_or(BadHost::Missing)?;
+    let first = match (given.next(), target.authority()) {
+        (Some(first), _) => first,
+        (None, Some(authority)) if version == Version::HTTP_2 => {
+            return parse(authority.as_str().as_bytes()).ok_or(BadHost::Malformed);
+        }
+        (None, _) => return Err(BadHost::Missing),
+    };
     if given.next().is_some() {
         return Err(BadHost::Several);
     }
@@ -62,7 +69,23 @@ mod tests {
         for value in values {
             headers.append(header::HOST, HeaderValue::from_bytes(value.as_bytes()).unwrap());
         }
-        requested_host(&headers, &target.parse().unwrap())
+        requested_host(Version::HTTP_11, &headers, &target.parse().unwrap())
+    }
+
+    #[test]
+    fn in_http2_the_authority_is_the_host_and_a_host_beside_it_must_be_the_same() {
+        let h2 = |host: Option<&'static str>, target: &str| {
+            let headers = host.into_iter().map(|h| (header::HOST, HeaderValue::from_static(h))).collect();
+            requested_host(Version::HTTP_2, &headers, &target.parse().unwrap())
+        };
+        let name = Ok("a.example.com".to_owned());
+        assert_eq!(h2(None, "https://A.example.com.:8443/x"), name);
+        assert_eq!(h2(Some("a.example.com"), "https://A.example.com/x"), name);
+        assert_eq!(h2(Some("a.example.com"), "/x"), name);
+        assert_eq!(h2(None, "/x"), Err(BadHost::Missing));
+        assert_eq!(h2(Some("b.example.com"), "https://a.example.com/x"), Err(BadHost::Differs));
+        assert_eq!(h2(None, "https://user@a.example.com/x"), Err(BadHost::Malformed));
+        assert_eq!(h2(None, "https://[::1]/x"), Err(BadHost::Malformed));
     }
 
     #[test]

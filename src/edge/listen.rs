@@ -1,134 +1,122 @@
-//! Listeners, connections and their bounds, and the drain: stop accepting, say so on kept connections, finish what runs.
+//! Listeners and the drain: stop accepting, say so on kept connections, finish what runs, cut off what does not end.
 
-use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_rustls::TlsAcceptor;
-use tokio_util::sync::CancellationToken;
 
-use super::{Shared, plain as plain_port, proxy};
+use super::{Shared, connection};
+use crate::telemetry::metrics::Listener;
 
-/// Connections of one listener at a time; more wait in the kernel's queue.
-const CONNECTIONS: usize = 20_000;
-/// How long a handshake may take.
-const HANDSHAKE: Duration = Duration::from_secs(10);
-/// How long a request's head may take, and a kept connection be idle.
-const HEAD: Duration = Duration::from_secs(30);
-/// Bytes of a request's head.
-const HEAD_BYTES: usize = 64 * 1024;
-/// Headers of a message.
-pub(super) const HEADERS: usize = 128;
+/// Connections over the limit that are told so at a time; more wait in the kernel's queue.
+const OVER: usize = 256;
+/// How long what was cut off may take to be gone.
+const CUT: Duration = Duration::from_secs(1);
 
-/// Serves the plain port until told to stop, then drains.
-pub(super) async fn plain(listener: TcpListener, shared: Arc<Shared>, stop: CancellationToken) {
-    let drain = GracefulShutdown::new();
-    let open = Arc::new(Semaphore::new(CONNECTIONS));
-    while let Some((stream, _, permit)) = accept(&listener, &shared, &open, &stop).await {
-        tokio::spawn(plain_connection(stream, Arc::clone(&shared), drain.watcher(), permit));
-    }
-    finish(listener, drain, &shared).await;
-}
-
-/// Serves the TLS port until told to stop, then drains.
-pub(super) async fn tls(listener: TcpListener, config: Arc<ServerConfig>, shared: Arc<Shared>, stop: CancellationToken) {
-    let acceptor = TlsAcceptor::from(config);
-    let drain = GracefulShutdown::new();
-    let open = Arc::new(Semaphore::new(CONNECTIONS));
-    while let Some((stream, peer, permit)) = accept(&listener, &shared, &open, &stop).await {
-        tokio::spawn(tls_connection(acceptor.clone(), stream, peer, Arc::clone(&shared), drain.watcher(), permit));
-    }
-    finish(listener, drain, &shared).await;
-}
-
-/// The next connection; none once told to stop.
-async fn accept(
-    listener: &TcpListener,
-    shared: &Shared,
-    open: &Arc<Semaphore>,
-    stop: &CancellationToken,
-) -> Option<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
-    let next = async {
-        let permit = Arc::clone(open).acquire_owned().await.ok()?;
-        loop {
-            match listener.accept().await {
-                Ok((stream, peer)) => {
-                    // Answers go out as they come; a socket that cannot be told so still works.
-                    let _ = stream.set_nodelay(true);
-                    return Some((stream, peer, permit));
-                }
-                Err(error) => {
-                    // Out of file descriptors, most likely: let some go before trying again.
-                    tracing::warn!(%error, "the edge could not accept a connection");
-                    shared.env.sleep(Duration::from_millis(50)).await;
-                }
-            }
-        }
-    };
-    tokio::select! {
-        () = stop.cancelled() => None,
-        next = next => next,
-    }
-}
-
-async fn finish(listener: TcpListener, drain: GracefulShutdown, shared: &Shared) {
-    drop(listener);
-    tokio::select! {
-        () = drain.shutdown() => {}
-        () = shared.env.sleep(shared.drain) => tracing::warn!("some requests did not finish in time; they are cut off"),
-    }
-}
-
-fn http() -> http1::Builder {
-    let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(HEAD).max_buf_size(HEAD_BYTES).max_headers(HEADERS);
-    builder
-}
-
-async fn plain_connection(stream: TcpStream, shared: Arc<Shared>, watcher: Watcher, _permit: OwnedSemaphorePermit) {
-    let service = service_fn(move |request| {
-        let shared = Arc::clone(&shared);
-        async move { Ok::<_, Infallible>(plain_port::respond(&shared, request).await) }
-    });
-    if let Err(error) = watcher.watch(http().serve_connection(TokioIo::new(stream), service)).await {
-        tracing::debug!(%error, "a plain connection ended early");
-    }
-}
-
-async fn tls_connection(
-    acceptor: TlsAcceptor,
-    stream: TcpStream,
-    peer: SocketAddr,
-    shared: Arc<Shared>,
-    watcher: Watcher,
+/// Room for a connection, for as long as it or the tunnel that it became lasts.
+pub(super) struct Place {
     _permit: OwnedSemaphorePermit,
-) {
-    let stream = tokio::select! {
-        stream = acceptor.accept(stream) => match stream {
-            Ok(stream) => stream,
-            Err(error) => {
-                tracing::debug!(%error, "a TLS handshake failed");
-                return;
+    /// One over the limit: every request is answered 503.
+    pub(super) over: bool,
+    listener: Listener,
+    shared: Arc<Shared>,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.shared.meters.connection(self.listener, false);
+    }
+}
+
+/// A listener and the connections it has room for.
+struct Door {
+    listener: TcpListener,
+    kind: Listener,
+    room: Arc<Semaphore>,
+    over: Arc<Semaphore>,
+    shared: Arc<Shared>,
+}
+
+impl Door {
+    fn new(listener: TcpListener, kind: Listener, shared: &Arc<Shared>) -> Door {
+        let room = usize::try_from(shared.limits.connections).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS);
+        Door {
+            listener,
+            kind,
+            room: Arc::new(Semaphore::new(room)),
+            over: Arc::new(Semaphore::new(OVER)),
+            shared: Arc::clone(shared),
+        }
+    }
+
+    /// The next connection; none once told to stop.
+    async fn next(&self) -> Option<(TcpStream, SocketAddr, Place)> {
+        let next = async {
+            loop {
+                // Room to say no is needed before anybody is let in.
+                let spare = Arc::clone(&self.over).acquire_owned().await.ok()?;
+                let (stream, peer) = match self.listener.accept().await {
+                    Ok(accepted) => accepted,
+                    Err(error) => {
+                        // Out of file descriptors, most likely: let some go before trying again.
+                        tracing::warn!(%error, "the edge could not accept a connection");
+                        self.shared.env.sleep(Duration::from_millis(50)).await;
+                        continue;
+                    }
+                };
+                // Answers go out as they come; a socket that cannot be told so still works.
+                let _ = stream.set_nodelay(true);
+                let (permit, over) = match Arc::clone(&self.room).try_acquire_owned() {
+                    Ok(permit) => (permit, false),
+                    Err(_) => {
+                        self.shared.meters.connection_refused(self.kind);
+                        (spare, true)
+                    }
+                };
+                self.shared.meters.connection(self.kind, true);
+                let shared = Arc::clone(&self.shared);
+                return Some((stream, peer, Place { _permit: permit, over, listener: self.kind, shared }));
             }
-        },
-        () = shared.env.sleep(HANDSHAKE) => return,
-    };
-    // Without a server name no certificate is chosen, so no handshake gets here.
-    let Some(name) = stream.get_ref().1.server_name().map(|n| n.trim_end_matches('.').to_ascii_lowercase()) else { return };
-    let name: Arc<str> = name.into();
-    let service = service_fn(move |request| {
-        let (shared, name) = (Arc::clone(&shared), Arc::clone(&name));
-        async move { Ok::<_, Infallible>(proxy::respond(&shared, &name, peer.ip(), request).await) }
-    });
-    if let Err(error) = watcher.watch(http().serve_connection(TokioIo::new(stream), service)).await {
-        tracing::debug!(%error, "a TLS connection ended early");
+        };
+        tokio::select! {
+            () = self.shared.stop.cancelled() => None,
+            next = next => next,
+        }
+    }
+}
+
+/// Serves the plain port until told to stop.
+pub(super) async fn plain(listener: TcpListener, shared: Arc<Shared>) {
+    let door = Door::new(listener, Listener::Plain, &shared);
+    while let Some((stream, peer, place)) = door.next().await {
+        shared.tasks.spawn(connection::plain(stream, peer, place, Arc::clone(&shared)));
+    }
+}
+
+/// Serves the TLS port until told to stop.
+pub(super) async fn tls(listener: TcpListener, config: Arc<ServerConfig>, shared: Arc<Shared>) {
+    let acceptor = TlsAcceptor::from(config);
+    let door = Door::new(listener, Listener::Tls, &shared);
+    while let Some((stream, peer, place)) = door.next().await {
+        shared.tasks.spawn(connection::tls(acceptor.clone(), stream, peer, place, Arc::clone(&shared)));
+    }
+}
+
+/// Waits for what runs, and cuts off what does not end in time.
+pub(super) async fn drain(shared: &Shared) {
+    shared.tasks.close();
+    tokio::select! {
+        () = shared.tasks.wait() => return,
+        () = shared.env.sleep(shared.drain) => {}
+    }
+    tracing::warn!(left = shared.tasks.len(), "some requests did not finish in time; they are cut off");
+    shared.cut.cancel();
+    tokio::select! {
+        () = shared.tasks.wait() => {}
+        () = shared.env.sleep(CUT) => {}
     }
 }

@@ -2,39 +2,44 @@
 //! no route, not even a book yet. Everything else is sent to https where there is a certificate to be met with: a redirect is
 //! kept by browsers, and one that ends in a TLS alert would outlive its cause.
 
+use std::sync::Arc;
+
 use http::{Method, Request, Response, StatusCode};
 
-use super::answer::{self, Body};
+use super::body::Body;
+use super::exchange::{About, Exchange};
 use super::host::requested_host;
-use super::{Shared, ask};
+use super::{Shared, answer, ask, proxy};
 
 const CHALLENGE: &str = "/.well-known/acme-challenge/";
 
-pub(super) async fn respond<B>(shared: &Shared, request: Request<B>) -> Response<Body> {
+pub(super) async fn respond<B>(shared: &Shared, exchange: &Arc<Exchange>, request: &Request<B>) -> Response<Body> {
     if let Some(token) = request.uri().path().strip_prefix(CHALLENGE)
         && matches!(*request.method(), Method::GET | Method::HEAD)
         && ask::is_token(token)
     {
         return challenge(shared, token).await;
     }
-    let host = match requested_host(request.headers(), request.uri()) {
-        Ok(host) => host,
-        Err(_) => return answer::page(StatusCode::BAD_REQUEST, "The request names no host, several, or a malformed one."),
-    };
+    if let Some(refused) = proxy::refused(shared, &exchange.visit, request) {
+        return refused;
+    }
+    let Ok(host) = requested_host(request.version(), request.headers(), request.uri()) else { return answer::bad_host() };
     if !shared.replica.has_book() {
         return answer::page(StatusCode::SERVICE_UNAVAILABLE, "This server is not ready yet.");
     }
-    if shared.replica.host(&host).is_none() || shared.replica.certificate_for(&host).is_none() {
+    let Some(entry) = shared.replica.host(&host).filter(|_| shared.replica.certificate_for(&host).is_some()) else {
         return answer::unknown_host();
-    }
+    };
     let path = request.uri().path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
+    let location = match shared.https_port {
+        443 => format!("https://{host}{path}"),
+        port => format!("https://{host}:{port}{path}"),
+    };
+    exchange.about(About { host: Some(host), tenant: Some(entry.tenant_id.to_string()) });
     if !path.starts_with('/') {
         return answer::page(StatusCode::BAD_REQUEST, "The address is malformed.");
     }
-    match shared.https_port {
-        443 => answer::redirect(&format!("https://{host}{path}")),
-        port => answer::redirect(&format!("https://{host}:{port}{path}")),
-    }
+    answer::redirect(&location)
 }
 
 async fn challenge(shared: &Shared, token: &str) -> Response<Body> {

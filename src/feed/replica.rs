@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 use crate::env::Env;
 use crate::model::feed::{CertificateEntry, Deltas, HostEntry, Position};
-use crate::model::feed_apply::{Applied, Book, NeedSnapshot, Served};
+use crate::model::feed_apply::{Applied, Book, CertificateCount, NeedSnapshot, Served};
 use crate::model::moment::Moment;
 use crate::model::secret::Secret;
 use crate::vault::distribution::{DistributionError, DistributionKey, DistributionKeyId, Packet};
@@ -103,6 +103,12 @@ impl Replica {
     /// The answer to a challenge.
     pub fn key_authorization(&self, token: &str) -> Option<String> {
         self.book().as_ref()?.key_authorization(token).map(str::to_owned)
+    }
+
+    /// What the certificates of the book come to.
+    pub fn certificates(&self) -> CertificateCount {
+        let now = self.env.now();
+        self.book().as_ref().map_or_else(CertificateCount::default, |book| book.count_certificates(now))
     }
 
     /// Opens a certificate's PKCS#8 key.

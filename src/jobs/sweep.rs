@@ -10,6 +10,7 @@ use crate::env::Env;
 use crate::model::id::DomainId;
 use crate::store::{Store, StoreResult, kept_answers, sql};
 use crate::telemetry::Chain;
+use crate::telemetry::metrics::ControlMeters;
 
 /// How often the store's statistics are looked at.
 const OPTIMIZE_EVERY: Duration = Duration::from_secs(24 * 3600);
@@ -50,12 +51,20 @@ pub struct Sweep {
     alarms: Arc<dyn Alarms>,
     env: Env,
     settings: SweepSettings,
+    meters: Arc<ControlMeters>,
 }
 
 impl Sweep {
     /// Over the domains of `store`, by the alarm clock `alarms`.
     pub fn new(store: &Store, alarms: Arc<dyn Alarms>, env: &Env, settings: SweepSettings) -> Self {
-        Sweep { store: store.clone(), alarms, env: env.clone(), settings }
+        Sweep { store: store.clone(), alarms, env: env.clone(), settings, meters: Arc::default() }
+    }
+
+    /// Says to these meters when it did its work.
+    #[must_use]
+    pub fn counted_by(mut self, meters: &Arc<ControlMeters>) -> Self {
+        self.meters = Arc::clone(meters);
+        self
     }
 
     /// Sweeps once.
@@ -71,6 +80,7 @@ impl Sweep {
             }
             tx.commit().await?;
         }
+        self.meters.swept(self.env.now(), ids.len());
         Ok(Swept { rearmed: ids.len(), removed })
     }
 

@@ -11,6 +11,7 @@ use super::id::{AttemptId, CertificateId, DomainId, GrantId, IssuerId, TenantId}
 use super::ledger::Limit;
 use super::moment::Moment;
 use super::order::Order;
+use super::tenant::TenantStatus;
 use super::vocabulary::vocabulary;
 
 vocabulary! {
@@ -202,6 +203,7 @@ pub struct OpenIntent {
 pub struct Situation {
     pub domain: Domain,
     pub tenant_slug: String,
+    pub tenant_status: TenantStatus,
     pub attempt: Attempt,
     pub holding: Option<Holding>,
     pub issuer: Issuer,

@@ -31,6 +31,27 @@ pub enum Actor {
     Nobody,
 }
 
+impl Actor {
+    /// Everybody, in the order in which an operator asks: whose move it is matters most where it is ours.
+    pub const ALL: &'static [Actor] = &[Actor::Platform, Actor::Ca, Actor::DnsProvider, Actor::Tenant, Actor::Nobody];
+
+    /// The word in store and API.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Actor::Tenant => "tenant",
+            Actor::DnsProvider => "dns_provider",
+            Actor::Platform => "platform",
+            Actor::Ca => "ca",
+            Actor::Nobody => "nobody",
+        }
+    }
+
+    /// The actor of this word.
+    pub fn from_word(word: &str) -> Option<Actor> {
+        Actor::ALL.iter().copied().find(|actor| actor.as_str() == word)
+    }
+}
+
 /// What a reason says of the tie between a name and its holder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -53,6 +74,8 @@ pub enum Check {
     Routing,
     /// CAA (RFC 8659).
     Caa,
+    /// The challenge name `_acme-challenge.<hostname>` leads to us (RFC 8555 §8.4).
+    Delegation,
     /// Whether somebody else holds the name; present only when that stands in the way.
     Holding,
 }
@@ -106,6 +129,20 @@ pub struct Finding {
     pub found_via: Option<String>,
     /// The records to publish to satisfy this check.
     pub record_to_publish: Vec<Record>,
+    /// Where the zone is hosted and how its panel wants those records; none while that is not recognised.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dns_host: Option<DnsHost>,
+}
+
+/// Who hosts a zone, as its name servers show it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DnsHost {
+    /// The provider's name: `Cloudflare`.
+    pub provider: String,
+    /// The zone there.
+    pub zone: String,
+    /// What to enter in its panel: one line for each record to publish, in their order.
+    pub steps: Vec<String>,
 }
 
 impl Finding {

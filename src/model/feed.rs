@@ -107,6 +107,9 @@ pub struct Material {
     pub serial: String,
     /// When it stops being valid.
     pub not_after: Moment,
+    /// Whether it is the platform's own: good for every host under its names that has no certificate of its own.
+    #[serde(default)]
+    pub platform: bool,
 }
 
 /// A token to answer a CA with; without an answer it is over.

@@ -1,12 +1,13 @@
 //! The book an edge keeps, and how the feed changes it. Applying the deltas up to a position gives what the snapshot of that
 //! position gives; what does not connect asks for a snapshot; newer wins and older is refused.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::feed::{CertificateEntry, ChallengeEntry, Deltas, Entry, HostAction, HostEntry, Position, Snapshot, TenantEntry};
 use super::id::{CertificateId, TenantId};
 use super::moment::Moment;
+use super::tenant::TenantStatus;
 
 /// All an edge knows, as of a position.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +16,8 @@ pub struct Book {
     tenants: HashMap<TenantId, Arc<TenantEntry>>,
     hosts: HashMap<Box<str>, Arc<HostEntry>>,
     certificates: HashMap<CertificateId, Arc<CertificateEntry>>,
+    /// Those of them that are the platform's own, by age: a handful.
+    platform: BTreeMap<CertificateId, Arc<CertificateEntry>>,
     challenges: HashMap<Box<str>, Arc<ChallengeEntry>>,
 }
 
@@ -59,6 +62,17 @@ pub struct Served {
     pub certificate: Arc<CertificateEntry>,
 }
 
+/// What the certificates of a book come to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CertificateCount {
+    /// All of them.
+    pub held: usize,
+    /// Hostnames served with one that has expired.
+    pub expired: usize,
+    /// When the first one that is served expires.
+    pub soonest_expiry: Option<Moment>,
+}
+
 impl Book {
     /// The book that a snapshot describes.
     pub fn from_snapshot(snapshot: Snapshot) -> Book {
@@ -67,6 +81,7 @@ impl Book {
             tenants: HashMap::new(),
             hosts: HashMap::new(),
             certificates: HashMap::new(),
+            platform: BTreeMap::new(),
             challenges: HashMap::new(),
         };
         let mut applied = Applied::default();
@@ -131,9 +146,19 @@ impl Book {
                 Newer::Yes => {
                     applied.certificates.push(e.id.clone());
                     // Ids are minted once, so a destroyed certificate leaves nothing that could come back.
-                    match e.material {
-                        Some(_) => drop(self.certificates.insert(e.id.clone(), Arc::new(e))),
-                        None => drop(self.certificates.remove(&e.id)),
+                    match &e.material {
+                        Some(material) => {
+                            let (id, platform) = (e.id.clone(), material.platform);
+                            let entry = Arc::new(e);
+                            if platform {
+                                self.platform.insert(id.clone(), Arc::clone(&entry));
+                            }
+                            self.certificates.insert(id, entry);
+                        }
+                        None => {
+                            self.platform.remove(&e.id);
+                            self.certificates.remove(&e.id);
+                        }
                     }
                 }
                 Newer::Same => {}
@@ -156,7 +181,12 @@ impl Book {
     }
 
     fn exact(&self, name: &str) -> Option<&Arc<HostEntry>> {
-        self.hosts.get(name).filter(|e| e.action == HostAction::Serve)
+        self.hosts.get(name).filter(|e| self.is_served(e))
+    }
+
+    /// A deleted tenant's hosts are unknown from the moment its own entry says so, whatever theirs still say.
+    fn is_served(&self, host: &HostEntry) -> bool {
+        host.action == HostAction::Serve && self.tenants.get(&host.tenant_id).is_none_or(|tenant| tenant.status != DELETED)
     }
 
     fn wildcard(&self, name: &str) -> Option<&Arc<HostEntry>> {
@@ -164,18 +194,28 @@ impl Book {
         if label.is_empty() || label == "*" { None } else { self.exact(&format!("*.{parent}")) }
     }
 
-    fn certificate_of(&self, host: Option<&Arc<HostEntry>>) -> Option<&Arc<CertificateEntry>> {
-        self.certificates.get(host?.certificate_id.as_ref()?)
+    /// The certificates that may be shown under `name` for a host, the best first: the host's own, or where it has none the
+    /// platform's that cover the name, exact ones before wildcards and newer ones before older ones.
+    fn shown_for<'a, 'n>(
+        &'a self,
+        host: Option<&'a Arc<HostEntry>>,
+        name: &'n str,
+    ) -> impl Iterator<Item = &'a Arc<CertificateEntry>> + use<'a, 'n> {
+        let own = host.and_then(|h| h.certificate_id.as_ref()).and_then(|id| self.certificates.get(id));
+        let own = own.filter(move |e| names_of(e).any(|n| covers(n, name)));
+        let platform = host.filter(|h| h.certificate_id.is_none()).map(|_| &self.platform);
+        let newest_first = move || platform.into_iter().flat_map(|all| all.values().rev());
+        let exact = newest_first().filter(move |e| names_of(e).any(|n| n == name));
+        let wild = newest_first().filter(move |e| names_of(e).any(|n| n != name && covers(n, name)));
+        own.into_iter().chain(exact).chain(wild)
     }
 
     /// The certificate to show for a server name: the exact host's while it is valid, else the wildcard's, else the exact
     /// host's though it expired, which tells a visitor more than an alert does. Never one that does not name the host.
     pub fn certificate_for(&self, name: &str, now: Moment) -> Option<&Arc<CertificateEntry>> {
-        let fits = |e: &&Arc<CertificateEntry>| e.material.as_ref().is_some_and(|m| m.names.iter().any(|n| covers(n, name)));
-        let valid = |e: &&Arc<CertificateEntry>| e.material.as_ref().is_some_and(|m| m.not_after > now);
-        let exact = self.certificate_of(self.exact(name)).filter(fits);
-        let wildcard = self.certificate_of(self.wildcard(name)).filter(fits);
-        exact.filter(valid).or(wildcard.filter(valid)).or(exact).or(wildcard)
+        let (exact, wildcard) = (self.exact(name), self.wildcard(name));
+        let all = || self.shown_for(exact, name).chain(self.shown_for(wildcard, name));
+        all().find(|e| e.material.as_ref().is_some_and(|m| m.not_after > now)).or_else(|| all().next())
     }
 
     /// The answer to a challenge.
@@ -185,16 +225,35 @@ impl Book {
 
     /// How many hostnames are served.
     pub fn serving(&self) -> usize {
-        self.hosts.values().filter(|e| e.action == HostAction::Serve).count()
+        self.hosts.values().filter(|e| self.is_served(e)).count()
     }
 
-    /// The names whose certificate to look at after a change: those that changed, and those whose certificate did.
+    /// What the certificates come to.
+    pub fn count_certificates(&self, now: Moment) -> CertificateCount {
+        let serving = self.hosts.iter().filter(|(_, host)| self.is_served(host));
+        let shown = serving.filter_map(|(name, host)| self.shown_for(Some(host), name).next());
+        let material = shown.filter_map(|shown| shown.material.as_ref());
+        let mut count = CertificateCount { held: self.certificates.len(), ..CertificateCount::default() };
+        for until in material.map(|m| m.not_after) {
+            count.expired += usize::from(until <= now);
+            count.soonest_expiry = Some(count.soonest_expiry.map_or(until, |soonest| soonest.min(until)));
+        }
+        count
+    }
+
+    /// The names whose certificate to look at after a change: those that changed, those whose certificate did, and of the
+    /// many that show a changed certificate of the platform a few.
     pub fn served_after(&self, applied: &Applied) -> Vec<Served> {
-        let by_certificate = applied.certificates.iter().filter_map(|id| self.certificates.get(id)).flat_map(|c| {
-            let names = c.material.as_ref().map(|m| m.names.as_slice()).unwrap_or_default();
-            names.iter().map(String::as_str)
+        let changed = applied.certificates.iter().filter_map(|id| self.certificates.get(id));
+        let by_certificate = changed.flat_map(names_of);
+        let shared = applied.certificates.iter().filter_map(|id| self.platform.get(id)).flat_map(|changed| {
+            let hosts = self.hosts.iter().filter(|(_, host)| host.certificate_id.is_none() && self.is_served(host));
+            let showing = hosts.filter(|(name, host)| {
+                self.shown_for(Some(host), name).next().is_some_and(|shown| Arc::ptr_eq(shown, changed))
+            });
+            showing.map(|(name, _)| name.as_ref()).take(LOOKED_AT_OF_MANY)
         });
-        let mut names: Vec<&str> = applied.hosts.iter().map(AsRef::as_ref).chain(by_certificate).collect();
+        let mut names: Vec<&str> = applied.hosts.iter().map(AsRef::as_ref).chain(by_certificate).chain(shared).collect();
         names.sort_unstable();
         names.dedup();
         names.into_iter().filter_map(|name| self.served(name)).collect()
@@ -202,7 +261,7 @@ impl Book {
 
     /// The names whose certificate differs from another book's.
     pub fn served_unlike<'a>(&'a self, other: Option<&'a Book>) -> impl Iterator<Item = Served> + 'a {
-        let before = move |name: &str| other.and_then(|b| b.certificate_of(b.hosts.get(name)));
+        let before = move |name: &str| other.and_then(|b| b.shown_for(b.hosts.get(name), name).next().cloned());
         self.hosts.keys().filter_map(|name| self.served(name)).filter(move |s| {
             before(&s.hostname).is_none_or(|b| (&b.id, b.version) != (&s.certificate.id, s.certificate.version))
         })
@@ -210,13 +269,22 @@ impl Book {
 
     /// What must be shown for a hostname of the book.
     pub fn served(&self, name: &str) -> Option<Served> {
-        let certificate = self.certificate_of(self.hosts.get(name).filter(|e| e.action == HostAction::Serve))?;
+        let certificate = self.shown_for(self.exact(name), name).next()?;
         Some(Served { hostname: name.into(), certificate: Arc::clone(certificate) })
     }
 }
 
+/// The status of a tenant that is no more.
+const DELETED: &str = TenantStatus::Deleted.as_str();
+/// Hosts looked at when a certificate changed that very many show.
+const LOOKED_AT_OF_MANY: usize = 8;
+
+fn names_of(certificate: &Arc<CertificateEntry>) -> impl Iterator<Item = &str> {
+    certificate.material.iter().flat_map(|m| m.names.iter().map(String::as_str))
+}
+
 /// Whether a name of a certificate covers a hostname: itself, or one label in place of the star (RFC 9525 section 6.3).
-fn covers(pattern: &str, name: &str) -> bool {
+pub fn covers(pattern: &str, name: &str) -> bool {
     pattern == name
         || pattern
             .strip_prefix("*.")

@@ -12,7 +12,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-pub use refusal::HostnameError;
+pub use refusal::{HostnameError, invisible};
 
 /// A hostname that passed the one parser.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -108,6 +108,10 @@ ids! {
     ContactId = "con_";
     /// A token for the API, or a join token of an edge.
     TokenId = "tok_";
+    /// A link into the portal, or a hand-off link.
+    LinkId = "lnk_";
+    /// A session of the pages.
+    SessionId = "ses_";
 }
 
 #[cfg(test)]

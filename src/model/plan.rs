@@ -10,6 +10,7 @@ use super::domain::{Effect, GrantState, Situation};
 use super::moment::Moment;
 use super::order::{Order, OrderState};
 use super::pace;
+use super::tenant::TenantStatus;
 
 /// Evidence older than this is looked at again before a grant is used.
 pub const FRESH: Duration = Duration::from_secs(120);
@@ -62,6 +63,8 @@ pub enum Change {
     LoseOrder,
     /// The order made no progress for too long.
     GiveUpOrder,
+    /// The tenant has left: let go of the name.
+    Offboard,
 }
 
 /// The next thing to do.
@@ -81,6 +84,9 @@ pub enum Next {
 pub fn plan(s: &Situation, now: Moment) -> Next {
     if s.intent.as_ref().is_some_and(|i| i.effect == Effect::NewOrder) {
         return Next::Change(Change::LoseOrder);
+    }
+    if s.tenant_status == TenantStatus::Deleted && s.domain.claim.is_open() {
+        return Next::Change(Change::Offboard);
     }
     match s.domain.claim {
         Claim::Released | Claim::Withdrawn | Claim::Expired => Next::Rest(Moment::NEVER),

@@ -6,6 +6,7 @@ use super::claim::Claim;
 use super::evidence::{Actor, Check, Evidence, Verdict};
 use super::moment::Moment;
 use super::order::OrderState;
+use super::standing::{Standing, Stands, blocker, fault, queued_blocker, routing_fault, standing};
 
 /// What the sentence is made from.
 #[derive(Clone, Debug)]
@@ -18,6 +19,8 @@ pub struct Facts<'a> {
     pub order_state: Option<OrderState>,
     /// The order's last problem, in one line.
     pub order_problem: Option<&'a str>,
+    /// Orders that failed since the last success.
+    pub failures: i64,
     /// End of the certificate in use.
     pub not_after: Option<Moment>,
     /// Edges that count, and how many of them do not have the certificate.
@@ -66,21 +69,6 @@ pub fn sentence_of(facts: &Facts<'_>) -> Sentence {
     }
 }
 
-/// The finding that stands in the way, most certain first: a fault to correct, then what is not there yet, then what could not
-/// be looked at; within those, ownership before routing before CAA.
-fn blocker(evidence: &[Evidence]) -> Option<&Evidence> {
-    let rank = |e: &&Evidence| {
-        let verdict = match e.finding.verdict() {
-            Verdict::Fail => 0,
-            Verdict::Wait => 1,
-            Verdict::Unknown => 2,
-            Verdict::Pass => 3,
-        };
-        (verdict, e.finding.check)
-    };
-    evidence.iter().filter(|e| e.finding.verdict() != Verdict::Pass).min_by_key(rank)
-}
-
 fn whose_move(who: Actor) -> &'static str {
     match who {
         Actor::Tenant => "Your move: see below what to change.",
@@ -97,6 +85,7 @@ fn blocked(by: &Evidence) -> Sentence {
         Check::Ownership => "proof of ownership",
         Check::Routing => "the way to us",
         Check::Caa => "permission for our certificate authority",
+        Check::Delegation => "the challenge name",
         Check::Holding => {
             let text = format!("Visitors are not served yet. {} {}", reason.sentence(), whose_move(reason.acts()));
             return sentence(text, reason.acts());
@@ -125,26 +114,32 @@ fn awaiting(facts: &Facts<'_>) -> Sentence {
 }
 
 fn queued(facts: &Facts<'_>) -> Sentence {
-    if let Some(by) = blocker(facts.evidence).filter(|e| e.finding.verdict() == Verdict::Fail) {
+    if let Some(by) = queued_blocker(facts.evidence, facts.order_state) {
         return blocked(by);
     }
-    let step = match facts.order_state {
-        None | Some(OrderState::Waiting) => "the certificate waits for its turn in the order budget",
-        Some(OrderState::Granted | OrderState::Placed) => "the certificate is being ordered",
-        Some(OrderState::Authorizing) => "the certificate authority is checking the name",
-        Some(OrderState::Ready | OrderState::Finalizing) => "the certificate authority is signing",
-        Some(OrderState::Failed | OrderState::Lost) => "the last order did not succeed and is tried again",
-        Some(OrderState::Issued) => "the certificate is on its way",
+    let stands = standing(&Stands {
+        claim: facts.claim,
+        evidence: facts.evidence,
+        order: facts.order_state,
+        failures: facts.failures,
+        certificate: facts.not_after.is_some(),
+        rolled_out: false,
+    });
+    let step = match stands {
+        Standing::OrderRetried => "the last order did not succeed and is tried again",
+        Standing::OrderPlaced => "the certificate is being ordered",
+        Standing::CaValidates => "the certificate authority is checking the name",
+        Standing::CaSigns => "the certificate authority is signing",
+        Standing::CertificateComes => "the certificate is on its way",
+        _ => "the certificate waits for its turn in the order budget",
     };
-    match facts.order_problem {
-        Some(problem) => sentence(
-            format!("Visitors are not served yet: {step}. The certificate authority last answered: {problem}"),
-            Actor::Ca,
-        ),
-        None => {
-            sentence(format!("Visitors are not served yet: DNS is right, {step}. You need not do anything."), Actor::Nobody)
+    let text = match facts.order_problem.filter(|_| stands.acts() == Actor::Ca) {
+        Some(problem) => {
+            format!("Visitors are not served yet: {step}. The certificate authority last answered: {problem}")
         }
-    }
+        None => format!("Visitors are not served yet: DNS is right, {step}. You need not do anything."),
+    };
+    sentence(text, stands.acts())
 }
 
 fn live(facts: &Facts<'_>) -> Sentence {
@@ -163,8 +158,7 @@ fn live(facts: &Facts<'_>) -> Sentence {
         return sentence("Visitors are not served yet: the certificate is on its way to the edges.", Actor::Nobody);
     }
     let active = facts.behind == 0;
-    let routing = facts.evidence.iter().find(|e| e.finding.check == Check::Routing && e.finding.verdict() == Verdict::Fail);
-    if let Some(away) = routing {
+    if let Some(away) = routing_fault(facts.evidence) {
         let reason = away.finding.reason;
         let text = format!("Visitors do not reach us any more. {} {}", reason.sentence(), whose_move(reason.acts()));
         return Sentence { active, ..sentence(text, reason.acts()) };
@@ -174,7 +168,7 @@ fn live(facts: &Facts<'_>) -> Sentence {
         text =
             format!("Visitors are served by {} of {} edges; the rest follow.", facts.counted - facts.behind, facts.counted);
     }
-    if let Some(loose) = blocker(facts.evidence).filter(|e| e.finding.verdict() == Verdict::Fail) {
+    if let Some(loose) = fault(facts.evidence) {
         let reason = loose.finding.reason;
         text = format!("{text} But: {} {}", reason.sentence(), whose_move(reason.acts()));
         who_acts = reason.acts();
@@ -199,13 +193,24 @@ mod tests {
             found_at: None,
             found_via: None,
             record_to_publish: vec![],
+            dns_host: None,
         };
         Evidence { finding, looked_at: Moment::from_secs(100) }
     }
 
     fn facts(claim: Claim, evidence: &[Evidence]) -> Facts<'_> {
         let (now, end) = (Moment::from_secs(200), Moment::from_secs(900));
-        Facts { claim, evidence, order_state: None, order_problem: None, not_after: Some(end), counted: 2, behind: 0, now }
+        Facts {
+            claim,
+            evidence,
+            order_state: None,
+            order_problem: None,
+            failures: 0,
+            not_after: Some(end),
+            counted: 2,
+            behind: 0,
+            now,
+        }
     }
 
     #[test]

@@ -6,22 +6,24 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use rustls::RootCertStore;
 
 use super::StartError;
 use crate::acme::{Authority, HttpSettings, InstantAcme, Roots};
 use crate::app::Settings;
 use crate::config::{Config, DnsConfig, DnsName, IssuerConfig};
-use crate::dns::{self, AddressMap, Limits, Observers};
+use crate::dns::{self, AddressMap, Limits, Look, Observers};
 use crate::env::Env;
 use crate::mint;
 use crate::model::hostname::Hostname;
 use crate::model::id::IssuerId;
 use crate::model::ledger::{Limit, ORDERS_PER_ACCOUNT};
-use crate::model::look::Platform;
+use crate::model::look::{Ask, Platform, Seen};
 use crate::reach::{PublicName, ReachSettings};
 use crate::store::issuers::{self, IssuerSeed};
 use crate::store::{Store, StoreResult};
+use crate::telemetry::metrics::ControlMeters;
 
 /// Where the operating system keeps its resolvers.
 const RESOLV_CONF: &str = "/etc/resolv.conf";
@@ -69,6 +71,29 @@ pub(super) fn observers(config: &DnsConfig, env: &Env) -> Result<Observers, Star
         limits: Limits { per_query: config.timeout, ..Limits::default() },
     };
     Ok(Observers::new(settings, env.clone()))
+}
+
+/// Looks whose time is taken.
+pub(super) struct Measured {
+    look: Observers,
+    meters: Arc<ControlMeters>,
+    env: Env,
+}
+
+impl Measured {
+    pub(super) fn new(look: Observers, meters: Arc<ControlMeters>, env: &Env) -> Self {
+        Measured { look, meters, env: env.clone() }
+    }
+}
+
+#[async_trait]
+impl Look for Measured {
+    async fn look(&self, ask: &Ask) -> Seen {
+        let began = self.env.now();
+        let seen = self.look.look(ask).await;
+        self.meters.look(self.env.now().since(began));
+        seen
+    }
 }
 
 /// The resolvers that this machine uses.

@@ -5,13 +5,17 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use super::observe::{self, WatchedControl, Watching};
 use super::{StartError, adapters, bind, loops, seal, store};
+use crate::app::fleet::Snapshots;
 use crate::app::{App, Bells, Smooth};
 use crate::config::{Config, Role};
 use crate::env::Env;
 use crate::feed::Feed;
 use crate::jobs::queue::{Queue, QueueSettings};
 use crate::store::Store;
+use crate::telemetry::metrics::ControlMeters;
+use crate::vault::Vault;
 use crate::web::{self, WebSettings, WebState};
 
 /// A control plane, opened and not yet running.
@@ -53,18 +57,22 @@ impl ControlPlane {
         let feed = Feed::open(store.clone(), Arc::clone(&vault), env.clone(), Arc::clone(&bells.relay)).await?;
         let concurrency = usize::try_from(config.jobs.concurrency).unwrap_or(usize::MAX);
         let queue = Queue::new(&store, env, QueueSettings { concurrency, ..QueueSettings::default() });
+        let meters = Arc::<ControlMeters>::default();
+        let look = adapters::observers(&config.dns, env)?;
         let app = App {
             env: env.clone(),
             store,
             vault,
-            look: Arc::new(adapters::observers(&config.dns, env)?),
+            look: Arc::new(adapters::Measured::new(look, Arc::clone(&meters), env)),
             reach: Arc::new(adapters::public_name(config, env)?),
             authorities: Arc::new(adapters::authorities(config, env)?),
             wake: Arc::new(queue.clone()),
             settings: Arc::new(adapters::settings(config)),
             worker: format!("{}-{}", std::process::id(), env.draw_hex(4)).into(),
             bells,
+            fleet: Snapshots::default(),
             boundary: Arc::new(Smooth),
+            meters,
         };
         Ok(ControlPlane { config: config.clone(), app, feed, queue })
     }
@@ -74,6 +82,11 @@ impl ControlPlane {
         &self.app.store
     }
 
+    /// Its vault.
+    pub fn vault(&self) -> &Vault {
+        &self.app.vault
+    }
+
     /// Its side of the feed.
     pub fn feed(&self) -> &Feed {
         &self.feed
@@ -81,11 +94,18 @@ impl ControlPlane {
 
     /// Serves API, pages and feed and does the work, until told to stop; then drains and closes the database.
     pub async fn serve(self, listeners: ServeListeners, stop: CancellationToken) -> Result<(), StartError> {
+        let _watching = self.watching(&stop).await?;
         let public_url = self.config.server.public_url.as_ref().map(|url| url.as_str()).unwrap_or_default();
-        let state = WebState { app: self.app.clone(), settings: Arc::new(WebSettings::new(&self.config, public_url)) };
+        let settings = WebSettings::new(&self.config, public_url).map_err(StartError::Brand)?;
+        let state = WebState::new(self.app.clone(), settings);
+        let (stopped, live) = (stop.clone(), state.live.clone());
+        let told = async move {
+            stopped.cancelled().await;
+            // Pages that wait for changes would hold up the drain to its end.
+            live.close();
+        };
         let web = async {
-            let served =
-                web::serve(listeners.web, web::router(state), self.app.env.clone(), stop.clone().cancelled_owned()).await;
+            let served = web::serve(listeners.web, web::router(state), self.app.env.clone(), told).await;
             // Without its API a control plane is no use to anybody: whoever started it should know.
             stop.cancel();
             served
@@ -97,8 +117,15 @@ impl ControlPlane {
     }
 
     /// Does the work alone, until told to stop; then drains and closes the database.
-    pub async fn work(self, stop: CancellationToken) {
+    pub async fn work(self, stop: CancellationToken) -> Result<(), StartError> {
+        let _watching = self.watching(&stop).await?;
         loops::schedule(&self.app, &self.feed, &self.queue).run(stop).await;
         self.app.store.close().await;
+        Ok(())
+    }
+
+    async fn watching(&self, stop: &CancellationToken) -> Result<Option<Watching>, StartError> {
+        let watched = WatchedControl::new(self.app.clone(), stop.clone());
+        observe::start(&self.config, Arc::new(watched), &self.app.env).await
     }
 }

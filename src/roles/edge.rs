@@ -1,10 +1,11 @@
 //! An edge from the configuration, without a database.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::{StartError, bind};
+use super::{StartError, bind, observe};
 use crate::config::{Config, Role};
 use crate::edge::{Edge, EdgeListeners, EdgeSettings};
 use crate::env::Env;
@@ -28,6 +29,9 @@ pub async fn run_edge(
         https_port: config.edge.external_port,
         join_token: config.edge.join_token.clone(),
         drain,
+        limits: config.edge.limits.clone(),
+        access_log: config.edge.access_log.clone().map(|path| (path, config.edge.access_log_sample)),
+        proof_secret: config.edge.proof_secret.clone(),
     };
     let edge = Edge::open(settings, env.clone())?;
     let listeners = match listeners {
@@ -37,5 +41,6 @@ pub async fn run_edge(
             tls: bind("edge.tls_listen", config.edge.tls_listen).await?,
         },
     };
+    let _watching = observe::start(config, Arc::new(edge.view()), env).await?;
     Ok(edge.run(listeners, stop).await?)
 }

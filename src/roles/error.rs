@@ -10,6 +10,7 @@ use crate::feed::FeedError;
 use crate::reach::ReachError;
 use crate::store::StoreError;
 use crate::vault::{MasterKeyError, VaultError};
+use crate::web::LogoError;
 
 /// Why a role does not start, or stopped before it was told to.
 #[derive(Debug, thiserror::Error)]
@@ -78,6 +79,9 @@ pub enum StartError {
         /// Why not.
         source: io::Error,
     },
+    /// The brand's picture.
+    #[error("brand.logo_file cannot be used")]
+    Brand(#[source] LogoError),
     /// The listener of API and pages broke.
     #[error("the API and the pages are no longer served")]
     Web(#[source] io::Error),

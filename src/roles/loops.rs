@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::app::{App, account, dispatch, routine};
+use crate::app::{App, account, dispatch, offboard, routine};
 use crate::feed::Feed;
 use crate::jobs::door::Door;
 use crate::jobs::queue::Queue;
@@ -18,12 +18,15 @@ const GRACE: Duration = Duration::from_secs(20);
 const ACCOUNTS: Duration = Duration::from_secs(5);
 /// The dispatcher looks at least so often, for what other processes queued.
 const DISPATCH: Duration = Duration::from_secs(10);
+/// How often tenants that leave are looked for, which another process may have let go.
+const OFFBOARDING: Duration = Duration::from_secs(5);
 /// The routine looks' batches follow the day this closely.
 const ROUTINE: Duration = Duration::from_secs(60);
 
 /// Everything that moves domains: workers and sweep, dispatcher, accounts, routine looks, relay.
 pub(super) fn schedule(app: &App, feed: &Feed, queue: &Queue) -> Schedule {
     let sweep = Sweep::new(&app.store, Arc::new(queue.clone()), &app.env, SweepSettings::default());
+    let sweep = sweep.counted_by(&app.meters);
     Schedule::new(&app.env, GRACE)
         .with_workers(queue.clone(), Arc::new(Door::new(app.clone())), sweep)
         .when("dispatcher", Arc::clone(&app.bells.dispatch), DISPATCH, {
@@ -33,6 +36,10 @@ pub(super) fn schedule(app: &App, feed: &Feed, queue: &Queue) -> Schedule {
         .when("accounts", Arc::default(), ACCOUNTS, {
             let app = app.clone();
             move || accounts(app.clone())
+        })
+        .when("off-boarding", Arc::clone(&app.bells.offboarding), OFFBOARDING, {
+            let app = app.clone();
+            move || leaving(app.clone())
         })
         .when("routine looks", Arc::default(), ROUTINE, {
             let app = app.clone();
@@ -57,6 +64,13 @@ async fn accounts(app: App) -> Option<Moment> {
 async fn dispatcher(app: App) -> Option<Moment> {
     dispatch::round(&app).await.unwrap_or_else(|error| {
         tracing::warn!(error = %Chain(&error), "no grants could be given; trying again");
+        None
+    })
+}
+
+async fn leaving(app: App) -> Option<Moment> {
+    offboard::round(&app).await.unwrap_or_else(|error| {
+        tracing::warn!(error = %Chain(&error), "claims of tenants that leave could not be made due; trying again");
         None
     })
 }

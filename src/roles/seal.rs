@@ -27,6 +27,18 @@ pub(super) async fn open(config: &VaultConfig, store: &Store, env: &Env) -> Resu
     }
 }
 
+/// The newest version that this database's vault is sealed under, opened with the configured keys; nothing when nothing is
+/// sealed yet. Writes nothing.
+pub(super) async fn sealed_under(config: &VaultConfig, store: &Store) -> Result<Option<u32>, StartError> {
+    let vault = from_config(config)?;
+    let rows = vault_keys::list(store).await?;
+    let Some(newest) = rows.last() else { return Ok(None) };
+    match rows.iter().rev().find(|row| opens(&vault, row)) {
+        Some(row) => Ok(Some(row.version)),
+        None => Err(wrong(std::slice::from_ref(newest), vault.current_version())),
+    }
+}
+
 fn from_config(config: &VaultConfig) -> Result<Vault, MasterKeyError> {
     let read = |version: u32, text: &crate::model::secret::Secret| {
         MasterKey::from_text(version, text.expose_str().unwrap_or_default())

@@ -53,6 +53,13 @@ impl Api {
         }
     }
 
+    /// A link that signs a tenant's admin in.
+    pub async fn portal_link(&self, tenant: &str) -> Result<String, ApiError> {
+        let made: Value =
+            self.read(self.http.post(self.at("/api/v1/portal-links")).json(&json!({ "tenant": tenant }))).await?;
+        Ok(made["url"].as_str().unwrap_or_default().to_owned())
+    }
+
     /// Claims a hostname.
     pub async fn claim(&self, tenant: &str, hostname: &str) -> Result<DomainView, ApiError> {
         let body = json!({ "tenant": tenant, "hostname": hostname });

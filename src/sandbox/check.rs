@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::outside::TENANT_ZONE;
-use super::walk::{Failed, Walk};
+use super::walk::{self, Failed, Walk};
 use super::world::{World, WorldError, WorldSettings};
 use crate::env::Env;
 use crate::model::moment::Moment;
@@ -102,6 +102,10 @@ async fn walk(world: &World, settings: &CheckSettings, report: &mut Report<'_>) 
     let walk = Walk::new(world)?;
     walk.tenant().await?;
     report.done("tenant acme is there")?;
+    let canonical = walk::target();
+    walk.first_visit(&canonical).await?;
+    walk.visited(&canonical).await?;
+    report.done(&format!("https://{canonical} answers, under the imported wildcard certificate"))?;
     let domain = walk.claim(&hostname).await?;
     report.done(&format!("{hostname} is claimed"))?;
     walk.publish(&domain, &["CNAME", "TXT"])?;

@@ -38,6 +38,7 @@ pub fn text(places: &Places<'_>, outside: &Outside) -> String {
     format!(
         "# Written by `nameplate sandbox` at its start. Everything in it is on this machine.\n\
          [server]\nlisten = {web}\npublic_url = {web_url}\n\n\
+         [portal]\nlink_lifetime = \"12h\"\nreturn_urls = [{origin_url}]\n\n\
          [database]\nurl = {database}\n\n\
          [vault]\nmaster_key_file = {master_key}\n\n\
          [names]\nextra_suffixes = [\"test\"]\n\n\
@@ -50,6 +51,7 @@ pub fn text(places: &Places<'_>, outside: &Outside) -> String {
          upstream = {origin}\nexternal_port = {tls_port}\n",
         web = text(&places.web.to_string()),
         web_url = text(&format!("http://{}", places.web)),
+        origin_url = text(&format!("http://{}/", outside.origin)),
         database = text(&places.database),
         master_key = path(places.master_key),
         zone = text(PLATFORM_ZONE),

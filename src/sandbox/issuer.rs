@@ -9,7 +9,9 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use tokio::net::TcpListener;
 
-use super::ca::{AuthorityError, CaaLookup, Kind as ProblemKind, OverHttp, Problem, Resolve, RunningCa, Settings, TestCa};
+use super::ca::{
+    Authority, AuthorityError, CaaLookup, Kind as ProblemKind, OverHttp, Problem, Resolve, RunningCa, Settings, TestCa,
+};
 use super::dns::{Who, ZoneStore};
 use super::pebble::{Pebble, PebbleError, PebbleSettings};
 use crate::dns::world::Reply;
@@ -19,6 +21,9 @@ use crate::model::checks;
 use crate::model::evidence::Verdict;
 use crate::model::hostname::Hostname;
 use crate::model::look::{Ask, CaaAsk, Kind, Platform};
+
+/// How long the platform's own certificate is good: until the sandbox is long forgotten.
+const PLATFORM_DAYS: u32 = 90;
 
 /// Which CA issues.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,8 +52,8 @@ pub enum IssuerError {
 pub enum Issuer {
     /// The test CA, and what serves it.
     Test(TestCa, RunningCa),
-    /// Pebble, and the root of what it issues.
-    Pebble(Pebble, String),
+    /// Pebble, the roots of what it and the platform's own CA issue, and that CA: pebble sells no wildcards by hand.
+    Pebble(Pebble, String, Box<Authority>),
 }
 
 /// What the test CA looks through.
@@ -73,8 +78,9 @@ impl Issuer {
 
     pub(super) async fn pebble(settings: &PebbleSettings, env: &Env) -> Result<Issuer, IssuerError> {
         let pebble = Pebble::start(settings, env).await?;
-        let root = pebble.fetch_issuing_root().await?;
-        Ok(Issuer::Pebble(pebble, root))
+        let own = Authority::generate("Nameplate sandbox platform")?;
+        let roots = format!("{}\n{}", pebble.fetch_issuing_root().await?.trim_end(), own.root_pem());
+        Ok(Issuer::Pebble(pebble, roots, Box::new(own)))
     }
 
     /// Its ACME directory. A CA of this sandbox remembers nothing, so each one's address is another: an account belongs to
@@ -82,7 +88,7 @@ impl Issuer {
     pub fn directory(&self, run: &str) -> String {
         match self {
             Issuer::Test(_, running) => format!("{}?run={run}", running.directory_url()),
-            Issuer::Pebble(pebble, _) => format!("{}?run={run}", pebble.directory_url()),
+            Issuer::Pebble(pebble, ..) => format!("{}?run={run}", pebble.directory_url()),
         }
     }
 
@@ -90,15 +96,24 @@ impl Issuer {
     pub fn directory_root(&self) -> &str {
         match self {
             Issuer::Test(ca, _) => ca.root_pem(),
-            Issuer::Pebble(pebble, _) => pebble.server_root_pem(),
+            Issuer::Pebble(pebble, ..) => pebble.server_root_pem(),
         }
     }
 
-    /// The root of what it issues: all that visitors trust.
+    /// The roots of what it issues: all that visitors trust.
     pub fn issuing_root(&self) -> &str {
         match self {
             Issuer::Test(ca, _) => ca.root_pem(),
-            Issuer::Pebble(_, root) => root,
+            Issuer::Pebble(_, roots, _) => roots,
+        }
+    }
+
+    /// A certificate for the platform's own hosts, bought by hand as an operator would: chain and key in PEM.
+    pub fn platform_certificate(&self, names: &[String], env: &Env) -> Result<(String, String), AuthorityError> {
+        let (serial, now) = (env.draw(), env.now());
+        match self {
+            Issuer::Test(ca, _) => ca.state().authority().identity_pem(names, serial, now, PLATFORM_DAYS),
+            Issuer::Pebble(_, _, own) => own.identity_pem(names, serial, now, PLATFORM_DAYS),
         }
     }
 

@@ -33,8 +33,9 @@ pub async fn run(
     stop: impl Future<Output = ()>,
 ) -> Result<(), RunError> {
     let mut world = World::start(settings, env).await?;
-    Walk::new(&world)?.tenant().await?;
-    out.write_all(invitation(&world).as_bytes())?;
+    let walk = Walk::new(&world)?;
+    walk.tenant().await?;
+    out.write_all(invitation(&world, &walk.portal_link().await?).as_bytes())?;
     out.flush()?;
     let ended = tokio::select! {
         () = stop => Ok(()),
@@ -45,7 +46,7 @@ pub async fn run(
     ended.and(drained).map_err(RunError::Stopped)
 }
 
-fn invitation(world: &World) -> String {
+fn invitation(world: &World, portal: &str) -> String {
     let host = format!("support.{TENANT_ZONE}");
     let (url, port) = (world.url(), world.https_port());
     let token = world.operator.expose_str().unwrap_or_default();
@@ -55,18 +56,20 @@ fn invitation(world: &World) -> String {
     let (provider, origin) = (world.outside.provider, world.outside.origin);
     format!(
         "\nNameplate's sandbox is running, all of it on this machine.\n\
-         \n  API and pages         {url}\n  Operator's token      {token}\n  \
+         \n  Portal of {TENANT}        {portal}\n  \
+         Operators' sign-in    {url}/operator/sign-in\n  \
+         Operator's token      {token}\n  \
          Pretend DNS provider  http://{provider}  (zone {TENANT_ZONE})\n  \
-         Application           http://{origin}\n  Configuration         {config}\n\
-         \n1. Claim a name for the tenant {TENANT}:\n\
+         Application           http://{origin}\n  API                   {url}/api/v1\n  Configuration         {config}\n\
+         \n1. Open the portal's link, which signs in once as an admin of {TENANT}. Add {host}, paste the two records it\n   \
+         shows at http://{provider}, and watch the page turn green. A fresh link:\n\
+         \n   NAMEPLATE_TOKEN={token} {program} portal-link --server {url} --tenant {TENANT}\n\
+         \n2. Visit the tenant's site, trusting the sandbox's CA alone:\n\
+         \n   curl --resolve {host}:{port}:127.0.0.1 --cacert {roots} https://{host}:{port}/\n\
+         \nThe same without a browser:\n\
          \n   NAMEPLATE_TOKEN={token} {program} domain --server {url} add {host} --tenant {TENANT}\n\
-         \n   or, without the command line:\n\
          \n   curl -s {url}/api/v1/domains -H 'Authorization: Bearer {token}' \\\n        \
          -H 'Content-Type: application/json' -d '{{\"tenant\":\"{TENANT}\",\"hostname\":\"{host}\"}}'\n\
-         \n2. Open the page it answers with (any user name, the token as password). Paste the two records it shows\n   \
-         at http://{provider}, and press \"Check now\" on the page.\n\
-         \n3. Visit the tenant's site, trusting the sandbox's CA alone:\n\
-         \n   curl --resolve {host}:{port}:127.0.0.1 --cacert {roots} https://{host}:{port}/\n\
          \nCtrl-C stops it.\n"
     )
 }

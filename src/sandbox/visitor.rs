@@ -12,14 +12,14 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A visitor.
 pub struct Visitor {
-    root_pem: String,
+    roots_pem: String,
     edge: SocketAddr,
 }
 
 impl Visitor {
     /// Of the edge whose port 443 is there.
-    pub fn new(root_pem: String, edge: SocketAddr) -> Visitor {
-        Visitor { root_pem, edge }
+    pub fn new(roots_pem: String, edge: SocketAddr) -> Visitor {
+        Visitor { roots_pem, edge }
     }
 
     /// Where the site is.
@@ -29,9 +29,9 @@ impl Visitor {
 
     /// What is needed to visit one host, again and again.
     pub fn of(&self, host: &str) -> Result<Visit, reqwest::Error> {
-        let root = Certificate::from_pem(self.root_pem.as_bytes())?;
+        let roots = Certificate::from_pem_bundle(self.roots_pem.as_bytes())?;
         let client = Client::builder()
-            .tls_certs_only([root])
+            .tls_certs_only(roots)
             .no_proxy()
             .timeout(PATIENCE)
             .pool_max_idle_per_host(0)

@@ -67,6 +67,11 @@ impl<'w> Walk<'w> {
         self.api.add_tenant(TENANT).await.map(|_| ()).map_err(|error| Failed::because("add the tenant", &error))
     }
 
+    /// A link into the portal.
+    pub async fn portal_link(&self) -> Result<String, Failed> {
+        self.api.portal_link(TENANT).await.map_err(|error| Failed::because("make a portal link", &error))
+    }
+
     /// The name is claimed.
     pub async fn claim(&self, hostname: &str) -> Result<DomainView, Failed> {
         self.api.claim(TENANT, hostname).await.map_err(|error| Failed::because("claim the name", &error))
@@ -205,6 +210,7 @@ fn failed_check(check: &CheckView) -> Failed {
         Check::Ownership => "ownership",
         Check::Routing => "routing",
         Check::Caa => "CAA",
+        Check::Delegation => "delegation",
         Check::Holding => "holding",
     };
     let seen = format!("{} ({}), seen: {}", check.sentence, check.code, check.observed.join("; "));

@@ -11,10 +11,11 @@ use tokio_util::sync::CancellationToken;
 use super::api::Api;
 use super::config::{Places, text};
 use super::home::{Home, HomeError};
-use super::issuer::Choice;
-use super::outside::{Outside, OutsideError, OutsidePorts, TENANT_ZONE};
+use super::issuer::{Choice, IssuerError};
+use super::outside::{Outside, OutsideError, OutsidePorts, PLATFORM_ZONE, TENANT_ZONE};
 use super::ports::Ports;
 use super::visitor::Visitor;
+use crate::app::imports::{self, Files, ImportError};
 use crate::app::tokens::{self, Principal};
 use crate::config::{Config, ConfigError, Role, Sources};
 use crate::edge::EdgeListeners;
@@ -68,6 +69,9 @@ pub enum WorldError {
     /// The feed's token.
     #[error("the sandbox's edge cannot be let in")]
     Feed(#[from] crate::feed::FeedError),
+    /// The platform's certificate.
+    #[error("the sandbox's own wildcard certificate is refused")]
+    Import(#[from] ImportError),
     /// A visitor.
     #[error("the sandbox's own requests cannot be set up")]
     Http(#[from] reqwest::Error),
@@ -129,6 +133,7 @@ impl World {
         let operator = tokens::mint(control.store(), env, &Principal::Operator, "sandbox", None).await?.text;
         let join = control.feed().mint_join_token(&format!("https://{feed}"), "sandbox", JOIN).await?;
         config.edge.join_token = Some(join);
+        import_platform_certificate(&control, &outside, env).await?;
         let (stop_control, stop_edge) = (CancellationToken::new(), CancellationToken::new());
         let serving = tokio::spawn({
             let (stop, listeners) = (stop_control.clone(), ServeListeners { web: ports.web, feed: ports.feed });
@@ -188,6 +193,16 @@ impl World {
         }
         said
     }
+}
+
+/// The certificate of the tenants' canonical hosts, imported as an operator would.
+async fn import_platform_certificate(control: &ControlPlane, outside: &Outside, env: &Env) -> Result<(), WorldError> {
+    let names = [format!("*.{PLATFORM_ZONE}")];
+    let (chain, key) =
+        outside.issuer.platform_certificate(&names, env).map_err(IssuerError::from).map_err(OutsideError::from)?;
+    let files = Files { chain: &chain, key: &Secret::from(key), force: false };
+    imports::import(control.store(), env, control.vault(), PLATFORM_ZONE, files, "sandbox").await?;
+    Ok(())
 }
 
 /// Whether a path can be printed inside a command without quotes.

@@ -1,7 +1,7 @@
 //! Claims: making them, opening them again, asking for a look.
 
 use super::record::document;
-use super::{StoreResult, Tx, sql};
+use super::{StoreResult, Tx, sql, standing};
 use crate::model::claim::Claim;
 use crate::model::domain::{Domain, RoutingMode};
 use crate::model::evidence::Evidence;
@@ -9,6 +9,7 @@ use crate::model::hostname::Hostname;
 use crate::model::id::{AttemptId, DomainId, EventId, TenantId};
 use crate::model::moment::Moment;
 use crate::model::outcome::NewEvent;
+use crate::model::standing::Standing;
 
 /// A claim to make.
 #[expect(missing_docs, reason = "the columns are explained in the schema")]
@@ -44,8 +45,8 @@ pub async fn open_claim(tx: &mut Tx, tenant: &TenantId, hostname: &Hostname) -> 
 pub async fn insert(tx: &mut Tx, c: &NewClaim, now: Moment) -> StoreResult<bool> {
     let domain = sql("INSERT INTO domains (id, tenant_id, hostname, claim, claim_since, routing_mode, target, attempt_id, \
            evidence, pace_from, nudged, tie, lost_for_us, due_at, lease_until, generation, settled, failures, event_seq, \
-           created_at) \
-         VALUES ($1, $2, $3, 'awaiting_dns', $4, $5, $6, $7, $8, $4, 0, 'held', 0, $4, 0, 1, 0, 0, 1, $4) \
+           created_at, standing, acts, standing_since) \
+         VALUES ($1, $2, $3, 'awaiting_dns', $4, $5, $6, $7, $8, $4, 0, 'held', 0, $4, 0, 1, 0, 0, 1, $4, $9, $10, $4) \
          ON CONFLICT DO NOTHING")
     .bind(c.id.as_str())
     .bind(c.tenant_id.as_str())
@@ -54,7 +55,9 @@ pub async fn insert(tx: &mut Tx, c: &NewClaim, now: Moment) -> StoreResult<bool>
     .bind(c.routing_mode.as_str())
     .bind(c.target.as_str())
     .bind(c.attempt_id.as_str())
-    .bind(document(&Vec::<Evidence>::new())?);
+    .bind(document(&Vec::<Evidence>::new())?)
+    .bind(Standing::NotLookedYet.code())
+    .bind(Standing::NotLookedYet.acts().as_str());
     if tx.execute(domain).await? == 0 {
         return Ok(false);
     }
@@ -69,7 +72,9 @@ pub async fn insert(tx: &mut Tx, c: &NewClaim, now: Moment) -> StoreResult<bool>
     .bind(event.cause)
     .bind(event.detail.to_string())
     .bind(now);
-    tx.batch(vec![attempt(&c.attempt_id, &c.id, &c.value, now, c.deadline), told]).await.map(|_| true)
+    let mut rest = vec![attempt(&c.attempt_id, &c.id, &c.value, now, c.deadline), told];
+    rest.extend(standing::words(&c.id, &c.hostname));
+    tx.batch(rest).await.map(|_| true)
 }
 
 fn attempt(id: &AttemptId, domain: &DomainId, value: &str, now: Moment, deadline: Moment) -> super::Stmt {
@@ -99,13 +104,16 @@ pub struct Reopened {
 /// Opens an expired claim again, with a new attempt; `domain` was fenced in this transaction.
 pub async fn reopen(tx: &mut Tx, domain: &Domain, r: &Reopened, now: Moment) -> StoreResult<()> {
     let row = sql("UPDATE domains SET claim = $3, claim_since = $4, attempt_id = $5, evidence = '[]', looked_at = NULL, \
-           pace_from = $4, due_at = $4, settled = generation, failures = 0, event_seq = event_seq + 1 \
+           pace_from = $4, due_at = $4, settled = generation, failures = 0, event_seq = event_seq + 1, \
+           standing = $6, acts = $7, standing_since = $4 \
          WHERE id = $1 AND generation = $2")
     .bind(domain.id.as_str())
     .bind(domain.generation)
     .bind(r.claim.as_str())
     .bind(now)
-    .bind(r.attempt_id.as_str());
+    .bind(r.attempt_id.as_str())
+    .bind(Standing::NotLookedYet.code())
+    .bind(Standing::NotLookedYet.acts().as_str());
     let event = event(&r.actor, "reopened", "a new attempt began, with a new value", domain.hostname.as_str());
     let told = super::record::event_row(domain, &event, domain.event_seq + 1, &r.event_id, now);
     tx.batch(vec![row, attempt(&r.attempt_id, &domain.id, &r.value, now, r.deadline), told]).await.map(|_| ())

@@ -101,7 +101,7 @@ pub async fn waiting(tx: &mut Tx, issuer: &IssuerId, now: Moment) -> StoreResult
     let rows = tx
         .fetch_all(
             sql("SELECT o.id, o.lane, o.not_before, o.domain_id, d.tenant_id FROM orders o \
-                 JOIN domains d ON d.id = o.domain_id \
+                 JOIN domains d ON d.id = o.domain_id JOIN tenants t ON t.id = d.tenant_id AND t.status <> 'deleted' \
                  WHERE o.issuer_id = $1 AND o.state = 'waiting' AND o.not_before <= $2 ORDER BY o.id LIMIT $3")
             .bind(issuer.as_str())
             .bind(now)

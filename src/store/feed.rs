@@ -134,6 +134,8 @@ pub struct StoredCertificate {
     pub not_after: Moment,
     /// When it was destroyed.
     pub destroyed_at: Option<Moment>,
+    /// Whether it was imported for the platform's own hosts.
+    pub platform: bool,
 }
 
 /// Which rows to render: all, or those that a stretch of the outbox names.
@@ -177,12 +179,12 @@ pub async fn hosts(tx: &mut Tx, scope: Scope) -> StoreResult<(Vec<HostEntry>, Ve
     let stmt = match scope {
         Scope::All => sql("SELECT r.hostname, r.tenant_id, t.slug, r.term, r.action, r.certificate_id, r.version, \
              c.id AS c_id, c.chain, c.sealed_key, COALESCE(c.order_id, c.id) AS sealed_for, c.serial, c.not_after, \
-             c.destroyed_at, n.name \
+             c.destroyed_at, c.source, n.name \
              FROM routes r JOIN tenants t ON t.id = r.tenant_id LEFT JOIN certificates c ON c.id = r.certificate_id \
              LEFT JOIN certificate_names n ON n.certificate_id = c.id ORDER BY r.hostname, n.name"),
         Scope::Changes(after, upto) => sql("SELECT r.hostname, r.tenant_id, t.slug, r.term, r.action, r.certificate_id, \
              r.version, c.id AS c_id, c.chain, c.sealed_key, COALESCE(c.order_id, c.id) AS sealed_for, c.serial, \
-             c.not_after, c.destroyed_at, n.name \
+             c.not_after, c.destroyed_at, c.source, n.name \
              FROM (SELECT DISTINCT subject FROM outbox WHERE kind = 'host' AND seq > $1 AND seq <= $2) o \
              JOIN routes r ON r.hostname = o.subject JOIN tenants t ON t.id = r.tenant_id \
              LEFT JOIN certificates c ON c.id = r.certificate_id \
@@ -238,6 +240,7 @@ fn collect_certificate(into: &mut Vec<StoredCertificate>, row: &Row, id: Certifi
             serial: row.text("serial")?,
             not_after: row.moment("not_after")?,
             destroyed_at: row.opt_moment("destroyed_at")?,
+            platform: row.text("source")? == "import",
         }),
     }
     Ok(())
@@ -247,12 +250,12 @@ fn collect_certificate(into: &mut Vec<StoredCertificate>, row: &Row, id: Certifi
 pub async fn certificates(tx: &mut Tx, scope: Scope) -> StoreResult<Vec<StoredCertificate>> {
     let stmt = match scope {
         Scope::All => sql("SELECT c.id AS c_id, c.chain, c.sealed_key, COALESCE(c.order_id, c.id) AS sealed_for, \
-             c.serial, c.not_after, c.destroyed_at, n.name \
+             c.serial, c.not_after, c.destroyed_at, c.source, n.name \
              FROM certificates c LEFT JOIN certificate_names n ON n.certificate_id = c.id \
              WHERE c.destroyed_at IS NULL ORDER BY c.id, n.name"),
         Scope::Changes(after, upto) => {
             sql("SELECT c.id AS c_id, c.chain, c.sealed_key, COALESCE(c.order_id, c.id) AS sealed_for, \
-             c.serial, c.not_after, c.destroyed_at, n.name \
+             c.serial, c.not_after, c.destroyed_at, c.source, n.name \
              FROM (SELECT DISTINCT subject FROM outbox WHERE kind = 'certificate' AND seq > $1 AND seq <= $2) o \
              JOIN certificates c ON c.id = o.subject \
              LEFT JOIN certificate_names n ON n.certificate_id = c.id ORDER BY c.id, n.name")

@@ -12,6 +12,7 @@
 //! How to get it wrong: read first and write by what was read, without a guard; or use now() in SQL.
 
 pub mod attempts;
+pub mod census;
 pub mod certificates;
 pub mod claims;
 pub mod contacts;
@@ -19,17 +20,25 @@ pub mod dispatching;
 pub mod edges;
 mod error;
 pub mod feed;
+pub mod fleet;
+pub mod health;
+pub mod imports;
 pub mod issuers;
 pub mod kept_answers;
+pub mod links;
+pub mod offboarding;
 mod open;
 pub mod orders;
 pub mod outbox;
+pub mod portal;
 pub mod record;
 pub mod rollout;
 pub mod routine;
 mod row;
+pub mod sessions;
 pub mod situation;
 pub mod sql;
+mod standing;
 pub mod tenants;
 pub mod tokens;
 pub mod vault_keys;

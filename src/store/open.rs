@@ -92,7 +92,7 @@ impl Store {
         Ok(Store { backend, trips: Arc::default() })
     }
 
-    /// Brings the schema up to this binary's version; refuses one that is newer.
+    /// Brings the schema up to this binary's version, and its rows with it; refuses one that is newer.
     pub async fn migrate(&self) -> StoreResult<()> {
         let done = match &self.backend {
             Backend::Sqlite { writer, .. } => sqlx::migrate!("migrations/sqlite").run(writer).await,
@@ -103,7 +103,8 @@ impl Store {
                 "the database has migration {v}, which this binary does not know: it is older than the schema; install the newer release"
             )),
             e => e.into(),
-        })
+        })?;
+        super::standing::judge_unjudged(self).await
     }
 
     /// How the schema stands to this binary. Changes nothing.

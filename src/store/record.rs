@@ -7,6 +7,7 @@ use crate::model::ledger::{ORDERS_PER_ACCOUNT, UNANSWERED};
 use crate::model::moment::Moment;
 use crate::model::order::Order;
 use crate::model::outcome::{NewCertificate, NewEvent, Outcome, Write};
+use crate::model::standing::{self, Standing};
 
 /// What became of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +23,8 @@ pub enum Recorded {
 /// Records that `effect` is about to be done; durable when this returns [`Recorded::Yes`].
 pub async fn intent(store: &Store, s: &Situation, effect: Effect, object_id: &str, now: Moment) -> StoreResult<Recorded> {
     let intent = sql("INSERT INTO intents (subject_kind, subject_id, effect, object_id, generation, recorded_at) \
-         SELECT 'domain', d.id, $3, $4, d.generation, $5 FROM domains d WHERE d.id = $1 AND d.generation = $2 \
+         SELECT 'domain', d.id, $3, $4, d.generation, $5 FROM domains d JOIN tenants t ON t.id = d.tenant_id \
+         WHERE d.id = $1 AND d.generation = $2 AND t.status <> 'deleted' \
          ON CONFLICT (subject_kind, subject_id) DO UPDATE SET effect = excluded.effect, \
            object_id = excluded.object_id, generation = excluded.generation, recorded_at = excluded.recorded_at")
     .bind(s.domain.id.as_str())
@@ -56,7 +58,7 @@ pub async fn outcome(
 ) -> StoreResult<Recorded> {
     let mut batch = Batch { stmts: Vec::new(), guards: Vec::new(), holding: None };
     let seq = s.domain.event_seq + i64::try_from(out.events.len()).unwrap_or(i64::MAX);
-    batch.guarded(row(&out.domain, seq, now)?);
+    batch.guarded(row(&out.domain, seq, standing::after(s, out), now)?);
     for write in &out.writes {
         batch.write(s, write, now, &mut || event_id().to_string())?;
     }
@@ -93,10 +95,12 @@ pub fn document<T: serde::Serialize>(value: &T) -> StoreResult<String> {
     serde_json::to_string(value).map_err(StoreError::unavailable)
 }
 
-fn row(d: &Domain, event_seq: i64, now: Moment) -> StoreResult<Stmt> {
+fn row(d: &Domain, event_seq: i64, (stands, until): (Standing, Option<Moment>), now: Moment) -> StoreResult<Stmt> {
     Ok(sql("UPDATE domains SET claim = $3, claim_since = $4, evidence = $5, looked_at = $6, public_probe = $7, tie = $8, \
            due_at = CASE WHEN nudged >= $2 THEN $9 ELSE $10 END, lease_owner = NULL, lease_until = 0, settled = $2, \
-           failures = $11, event_seq = $12, certificate_id = $13, active_since = $14, released_at = $15 \
+           failures = $11, event_seq = $12, certificate_id = $13, active_since = $14, released_at = $15, \
+           standing_since = CASE WHEN standing = $16 THEN standing_since ELSE $9 END, standing = $16, acts = $17, \
+           certificate_until = $18 \
          WHERE id = $1 AND generation = $2")
     .bind(d.id.as_str())
     .bind(d.generation)
@@ -112,7 +116,10 @@ fn row(d: &Domain, event_seq: i64, now: Moment) -> StoreResult<Stmt> {
     .bind(event_seq)
     .bind(d.certificate_id.as_ref().map(|c| c.as_str()))
     .bind(d.active_since)
-    .bind(d.released_at))
+    .bind(d.released_at)
+    .bind(stands.code())
+    .bind(stands.acts().as_str())
+    .bind(until))
 }
 
 struct Batch {

@@ -67,7 +67,7 @@ pub struct CountedEdges {
 }
 
 fn next_to(id: &DomainId, edges: CountedEdges) -> Stmt {
-    sql("SELECT t.slug, a.value, a.opened_at, a.deadline, a.proven_at, \
+    sql("SELECT t.slug, t.status AS t_status, a.value, a.opened_at, a.deadline, a.proven_at, \
            h.domain_id AS h_domain, h.tenant_id AS h_tenant, h.state AS h_state, h.term AS h_term, h.since AS h_since, \
            ha.value AS h_value, \
            i.id AS i_id, i.name AS i_name, i.directory AS i_directory, i.caa_identities AS i_caa, i.account_url AS i_account, \
@@ -138,6 +138,7 @@ fn situation(row: Option<Row>, domain: Domain, edges: CountedEdges) -> StoreResu
     };
     Ok(Situation {
         tenant_slug: row.text("slug")?,
+        tenant_status: row.parse("t_status")?,
         attempt: Attempt {
             value: row.text("value")?,
             opened_at: row.moment("opened_at")?,

@@ -30,6 +30,11 @@ pub fn bind_slug(t: &Tenant) -> Stmt {
         .bind(t.created_at)
 }
 
+/// Takes everything that a slug could be mistaken for, for ever; what was ever taken refuses by its primary key.
+pub fn bind_skeleton(t: &Tenant) -> Stmt {
+    sql("INSERT INTO slug_skeletons (skeleton, slug) VALUES ($1, $2)").bind(t.slug.skeleton()).bind(t.slug.as_str())
+}
+
 /// The route of a tenant's canonical host.
 pub fn insert_canonical_route(t: &Tenant, host: &str) -> Stmt {
     sql("INSERT INTO routes (hostname, tenant_id, domain_id, term, action, certificate_id, version) \

@@ -38,9 +38,12 @@ pub fn insert(token: &TokenRow, digest: &[u8]) -> Stmt {
     .bind(token.expires_at)
 }
 
-/// The token with this digest.
+/// The token with this digest; none of a tenant that has left, whenever it was made.
 pub async fn lookup_by_digest(tx: &mut Tx, digest: &[u8]) -> StoreResult<Option<TokenRow>> {
-    let row = tx.fetch_optional(sql("SELECT * FROM tokens WHERE digest = $1").bind(digest)).await?;
+    let stmt = sql("SELECT tokens.* FROM tokens LEFT JOIN tenants t ON t.id = tokens.tenant_id \
+         WHERE digest = $1 AND COALESCE(t.status, 'active') <> 'deleted'")
+    .bind(digest);
+    let row = tx.fetch_optional(stmt).await?;
     row.as_ref().map(token).transpose()
 }
 

@@ -22,6 +22,7 @@ pub struct DomainRow {
     pub target: String,
     pub evidence: Vec<Evidence>,
     pub public_probe: Option<PublicProbe>,
+    pub failures: i64,
     pub due_at: Moment,
     pub created_at: Moment,
     pub event_seq: i64,
@@ -84,7 +85,7 @@ pub struct EventRow {
 /// The domain with this id.
 pub async fn domain(tx: &mut Tx, id: &DomainId) -> StoreResult<Option<DomainRow>> {
     let query = sql("SELECT d.id, d.tenant_id, t.slug, d.hostname, d.claim, d.routing_mode, d.target, d.evidence, \
-                d.public_probe, d.due_at, d.created_at, d.event_seq, a.value, a.opened_at, a.deadline, a.proven_at, \
+                d.public_probe, d.failures, d.due_at, d.created_at, d.event_seq, a.value, a.opened_at, a.deadline, a.proven_at, \
                 c.id AS certificate, c.serial, c.not_before, c.not_after, i.name AS issuer \
          FROM domains d JOIN tenants t ON t.id = d.tenant_id JOIN attempts a ON a.id = d.attempt_id \
          LEFT JOIN certificates c ON c.id = d.certificate_id AND c.destroyed_at IS NULL \
@@ -110,6 +111,7 @@ pub async fn domain(tx: &mut Tx, id: &DomainId) -> StoreResult<Option<DomainRow>
         target: row.text("target")?,
         evidence: row.json("evidence")?,
         public_probe: row.opt_json("public_probe")?,
+        failures: row.int("failures")?,
         due_at: row.moment("due_at")?,
         created_at: row.moment("created_at")?,
         event_seq: row.int("event_seq")?,
@@ -129,10 +131,14 @@ pub async fn owner(tx: &mut Tx, id: &DomainId) -> StoreResult<Option<TenantId>> 
     row.map(|row| row.parse("tenant_id")).transpose()
 }
 
-/// The open order of a domain, else the latest.
+/// The open order of a domain, else the latest. An order that has not begun yet shows what the one before it met.
 pub async fn order(tx: &mut Tx, id: &DomainId) -> StoreResult<Option<OrderRow>> {
-    let query = sql("SELECT purpose, lane, state, state_since, not_before, problem FROM orders WHERE domain_id = $1 \
-         ORDER BY CASE WHEN state IN ('issued', 'failed', 'lost') THEN 1 ELSE 0 END, created_at DESC, id DESC LIMIT 1");
+    let query = sql("SELECT o.purpose, o.lane, o.state, o.state_since, o.not_before, CASE \
+           WHEN o.problem IS NULL AND o.state IN ('waiting', 'granted') THEN (SELECT p.problem FROM orders p \
+             WHERE p.domain_id = o.domain_id AND p.id < o.id ORDER BY p.created_at DESC, p.id DESC LIMIT 1) \
+           ELSE o.problem END AS problem \
+         FROM orders o WHERE o.domain_id = $1 \
+         ORDER BY CASE WHEN o.state IN ('issued', 'failed', 'lost') THEN 1 ELSE 0 END, o.created_at DESC, o.id DESC LIMIT 1");
     let row = tx.fetch_optional(query.bind(id.as_str())).await?;
     row.map(|row| {
         Ok(OrderRow {
@@ -217,7 +223,7 @@ pub async fn attempts(tx: &mut Tx, id: &DomainId) -> StoreResult<Vec<AttemptRow>
         .collect()
 }
 
-fn event(row: &Row) -> StoreResult<EventRow> {
+pub(super) fn event(row: &Row) -> StoreResult<EventRow> {
     Ok(EventRow {
         id: row.parse("id")?,
         position: row.opt_int("position")?,

@@ -9,19 +9,41 @@ use axum::response::Response;
 
 use super::request_id::{REQUEST_ID, RequestId};
 use super::state::WebState;
-use crate::config::Network;
+use crate::config::{Network, Origin};
 
-const POLICY: &str =
-    "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+/// What a page may load: ours, the brand's picture, and nothing written into the page itself.
+fn policy(state: &WebState, framers: &str) -> String {
+    let logo = state.settings.brand.logo_origin.as_deref().map(|origin| format!(" {origin}")).unwrap_or_default();
+    format!(
+        "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'{logo}; \
+         form-action 'self'; base-uri 'none'; frame-ancestors {framers}"
+    )
+}
+
+/// Who may frame what is at this path: nobody the operator's pages, others whom the configuration names.
+fn framers(state: &WebState, path: &str) -> Option<String> {
+    let allowed = &state.settings.portal.frame_ancestors;
+    let operators = path == "/operator" || path.starts_with("/operator/");
+    (!allowed.is_empty() && !operators).then(|| {
+        let origins: Vec<&str> = allowed.iter().map(Origin::as_str).collect();
+        format!("'self' {}", origins.join(" "))
+    })
+}
 
 /// Sets the headers that keep pages from being framed, sniffed, cached or fed with foreign content.
 pub(super) async fn harden(State(state): State<WebState>, request: Request, next: Next) -> Response {
+    let framers = framers(&state, request.uri().path());
     let mut response = next.run(request).await;
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    if let Ok(policy) = HeaderValue::from_str(&policy(&state, framers.as_deref().unwrap_or("'none'"))) {
+        headers.insert(header::CONTENT_SECURITY_POLICY, policy);
+    }
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
-    // Not `no-referrer`: forms would then be sent with `Origin: null`.
+    if framers.is_none() {
+        // There is no word in this older header for a list of origins.
+        headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
+    }
+    // A link's token stands in its path: no other site learns it. Not `no-referrer`: forms would be sent with `Origin: null`.
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     if state.settings.public_url.starts_with("https://") {
@@ -52,6 +74,11 @@ pub(super) async fn log(State(state): State<WebState>, mut request: Request, nex
     let client = client.map_or_else(|| "-".to_owned(), |ip| ip.to_string());
     tracing::info!(%method, route, status = response.status().as_u16(), client, duration_ms, request_id = id.as_str(), "request");
     response
+}
+
+/// The client's address, where there is a connection; behind trusted proxies the one they name.
+pub(super) fn client(state: &WebState, peer: Option<SocketAddr>, headers: &HeaderMap) -> Option<IpAddr> {
+    peer.map(|peer| client_of(peer.ip(), headers, &state.settings.trusted_proxies))
 }
 
 /// The nearest address that no trusted proxy vouches away.

@@ -1,27 +1,33 @@
-//! Who asks.
+//! Who asks: the API's callers by bearer token, the pages' readers by session.
 
 use axum::extract::FromRequestParts;
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 
 use super::access::ClientAddress;
 use super::pace::Gate;
 use super::problem::Problem;
 use super::state::WebState;
+use super::{cookie, form, frame};
+use crate::app::sessions::{self, SignedIn};
 use crate::app::tokens::{Caller, Principal, authenticate};
 use crate::model::secret::Secret;
 
 /// A caller of the API: by bearer token only, which no browser sends by itself.
 pub(super) struct ApiCaller(pub Caller);
 
-/// A reader of the pages: by bearer token, or by HTTP Basic with the token as password, which browsers ask for.
+/// A reader of the pages: by session only. Every signed-in page takes one.
 pub(super) struct PageCaller {
-    /// Who.
+    /// On whose behalf.
     pub caller: Caller,
-    /// The token shown, from which form tokens are made.
-    pub token: Secret,
+    /// The name that events carry.
+    pub actor: String,
+    /// The token that this session's forms carry.
+    pub csrf: String,
+    /// Where a tenant came from.
+    pub return_url: Option<String>,
+    /// What its cookie holds.
+    pub secret: Secret,
 }
 
 impl ApiCaller {
@@ -31,19 +37,12 @@ impl ApiCaller {
     }
 }
 
-fn credentials<'p>(parts: &'p Parts, scheme: &str) -> Option<&'p str> {
-    let (given, rest) = parts.headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
-    given.eq_ignore_ascii_case(scheme).then(|| rest.trim())
-}
+/// Sent by our script where it loads a page again without being asked.
+const BY_ITSELF: &str = "x-nameplate-refresh";
 
 fn bearer(parts: &Parts) -> Option<Secret> {
-    credentials(parts, "bearer").map(|token| Secret::from(token.to_owned()))
-}
-
-fn basic(parts: &Parts) -> Option<Secret> {
-    let decoded = Secret::new(STANDARD.decode(credentials(parts, "basic")?).ok()?);
-    let (_, password) = decoded.expose_str()?.split_once(':')?;
-    Some(Secret::from(password.to_owned()))
+    let (scheme, rest) = parts.headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| Secret::from(rest.trim().to_owned()))
 }
 
 impl FromRequestParts<WebState> for ApiCaller {
@@ -69,13 +68,25 @@ impl FromRequestParts<WebState> for ApiCaller {
     }
 }
 
+/// Who has the session of this request, without writing that it is in use.
+pub(super) async fn signed_in(state: &WebState, secret: &Secret) -> Result<Option<SignedIn>, Problem> {
+    Ok(sessions::look_at(&state.app.store, &state.app.env, secret, &state.settings.sessions()).await?)
+}
+
 impl FromRequestParts<WebState> for PageCaller {
     type Rejection = Problem;
     async fn from_request_parts(parts: &mut Parts, state: &WebState) -> Result<Self, Problem> {
-        let refused =
-            || Problem::unauthorized("Basic realm=\"Nameplate: any name, the API token as password\", charset=\"UTF-8\"");
-        let token = bearer(parts).or_else(|| basic(parts)).ok_or_else(refused)?;
-        let caller = authenticate(&state.app.store, state.app.env.now(), &token).await?.ok_or_else(refused)?;
-        Ok(PageCaller { caller, token })
+        let secret = cookie::read(state, &parts.headers).ok_or_else(Problem::not_signed_in)?;
+        let (store, env, settings) = (&state.app.store, &state.app.env, state.settings.sessions());
+        // An open page that looks again by itself is no use of the session: nobody may be sitting there.
+        let found = if parts.headers.contains_key(BY_ITSELF) {
+            sessions::look_at(store, env, &secret, &settings).await?
+        } else {
+            sessions::resume(store, env, &secret, &settings).await?
+        };
+        let found = found.ok_or_else(Problem::not_signed_in)?;
+        let csrf = form::csrf(&secret);
+        frame::read_by(&found, &csrf);
+        Ok(PageCaller { actor: found.actor(), caller: found.caller, csrf, return_url: found.return_url, secret })
     }
 }

@@ -15,6 +15,7 @@ use serde::{Deserialize, Deserializer};
 use super::body;
 use super::problem::Problem;
 use super::state::WebState;
+use crate::model::secret::Secret;
 
 /// A JSON body.
 pub(super) struct Json<T>(pub T);
@@ -103,6 +104,17 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {
         query.map(|Query(value)| Asked(value)).map_err(|rejection: QueryRejection| {
             Problem::new(StatusCode::BAD_REQUEST, "bad_query", "The query is not understood", rejection.body_text())
         })
+    }
+}
+
+/// The `{token}` of the path, which is not written to the log: routes are.
+pub(super) struct LinkText(pub Secret);
+
+impl<S: Send + Sync> FromRequestParts<S> for LinkText {
+    type Rejection = Problem;
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let path = Path::<String>::from_request_parts(parts, state).await;
+        path.map(|Path(text)| LinkText(Secret::from(text))).map_err(|_| Problem::no_route())
     }
 }
 

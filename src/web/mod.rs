@@ -4,7 +4,7 @@
 //! answer that says no is a [`Problem`]: handlers return it, and one layer writes it as RFC 9457 JSON or, to people, as a
 //! page. What belongs to another tenant answers exactly as what does not exist. Links are built from `server.public_url`,
 //! never from a request's Host; the API takes bearer tokens only, so that no browser sends credentials by itself, and the
-//! pages' forms carry a token of their own beside the Origin check. May import `app` and what lies beneath. To fake it: an
+//! pages take a session's cookie only, with a token of that session in every form beside the Origin check. May import `app` and what lies beneath. To fake it: an
 //! `App` of scripted adapters. How to get it wrong: answer 403 for somebody else's id, or look a domain up
 //! without asking whose it is.
 
@@ -12,10 +12,16 @@ mod access;
 mod api;
 mod auth;
 mod body;
+mod brand;
+mod cookie;
+mod form;
+mod frame;
 mod freshness;
 mod health;
 mod input;
 mod links;
+mod live;
+mod measure;
 mod once;
 mod pace;
 mod pages;
@@ -25,9 +31,13 @@ mod request_id;
 mod router;
 mod serve;
 mod state;
+mod throttle;
+mod visible;
 
 pub use api::description::document as openapi_document;
+pub use brand::{Brand, LogoError};
 pub use links::query;
+pub use live::Live;
 pub use problem::{FieldError, Problem};
 pub use problems::PROBLEMS;
 pub use router::{ROUTES, Route, router};

@@ -2,15 +2,16 @@
 
 use std::time::Duration;
 
-use askama::Template as _;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{Html, IntoResponse, Response};
 use serde::Serialize;
 use serde_json::json;
 
+use super::frame;
+use super::links::sign_in_for;
 use super::pages::ProblemPage;
 use super::request_id::RequestId;
 use super::state::WebState;
@@ -79,6 +80,14 @@ impl Problem {
         Problem { challenge: Some(challenge), ..problem }
     }
 
+    /// A page that is shown to those who are signed in only.
+    pub(super) fn not_signed_in() -> Self {
+        let detail = "Open it from the application that you manage your domains for; its link signs you in. Operators sign in \
+                      with their token.";
+        let problem = Self::new(StatusCode::UNAUTHORIZED, "unauthorized", "Please sign in", detail);
+        Problem { challenge: Some("Session realm=\"nameplate\""), ..problem }
+    }
+
     /// The same as a fault of a query's parameter, where something was not found by it.
     pub(super) fn of_query(self, field: &str, code: &'static str, detail: &str) -> Self {
         if self.status == StatusCode::NOT_FOUND { Self::wrong(field, code, detail) } else { self }
@@ -120,6 +129,20 @@ impl Problem {
         let problem = Self::new(StatusCode::UNPROCESSABLE_ENTITY, e.code, "The hostname cannot be claimed", e.to_string());
         let error = FieldError { field: "/hostname".into(), code: e.code, detail: e.message, suggestion: e.suggestion };
         Problem { errors: vec![error], ..problem }
+    }
+
+    pub(super) fn already_removed(on_its_way: bool) -> Self {
+        let said = if on_its_way {
+            "This domain was removed already and is on its way out."
+        } else {
+            "This domain was removed already."
+        };
+        Problem::refused("already_removed", said.into())
+    }
+
+    pub(super) fn page_failed(e: &(dyn std::error::Error + 'static)) -> Self {
+        tracing::error!(error = %Chain(e), "a page could not be rendered");
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "page_failed", "This page failed", "The page could not be rendered.")
     }
 
     /// A text that is no label, in this field.
@@ -216,13 +239,7 @@ impl From<RemoveError> for Problem {
     fn from(e: RemoveError) -> Self {
         match e {
             RemoveError::NotFound(_) => Problem::no_domain(),
-            RemoveError::Refused(step) => {
-                let said = match step.from {
-                    Claim::Releasing => "This domain was removed already and is on its way out.",
-                    _ => "This domain was removed already.",
-                };
-                Problem::refused("already_removed", said.into())
-            }
+            RemoveError::Refused(step) => Problem::already_removed(step.from == Claim::Releasing),
             RemoveError::Changed(_) => Problem::changed(e.to_string()),
             RemoveError::App(e) => e.into(),
         }
@@ -248,6 +265,7 @@ impl IntoResponse for Problem {
 /// Writes the problem a handler left: as JSON, or as a page to those who asked for HTML outside the API.
 pub(super) async fn write_problems(State(state): State<WebState>, request: Request, next: Next) -> Response {
     let instance = request.uri().path().to_owned();
+    let shown_again = request.method() == Method::GET;
     let id = request.extensions().get::<RequestId>().cloned();
     let accepts = request.headers().get(header::ACCEPT).and_then(|v| v.to_str().ok()).unwrap_or_default();
     let as_page = !instance.starts_with("/api/") && accepts.contains("text/html");
@@ -259,8 +277,10 @@ pub(super) async fn write_problems(State(state): State<WebState>, request: Reque
             title: problem.title,
             detail: &problem.detail,
             home: &state.settings.public_url,
+            sign_in: (problem.status == StatusCode::UNAUTHORIZED)
+                .then(|| sign_in_for(if shown_again { &instance } else { "/" })),
         };
-        page.render().ok()
+        frame::render(&page).ok()
     } else {
         None
     };
@@ -276,8 +296,5 @@ pub(super) async fn write_problems(State(state): State<WebState>, request: Reque
 
 /// A rendered page, or the problem that it could not be rendered.
 pub(super) fn html(page: &impl askama::Template) -> Result<Html<String>, Problem> {
-    page.render().map(Html).map_err(|e| {
-        tracing::error!(error = %Chain(&e), "a page could not be rendered");
-        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "page_failed", "This page failed", "The page could not be rendered.")
-    })
+    frame::render(page).map(Html).map_err(|e| Problem::page_failed(&e))
 }

@@ -12,7 +12,7 @@ use super::freshness::tag_answers;
 use super::pace::{self, Pace};
 use super::problem::{Problem, write_problems};
 use super::state::WebState;
-use super::{access, api, health, pages};
+use super::{access, api, frame, health, measure, pages};
 
 /// A route, as tests and documentation see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub struct Route {
     pub method: &'static str,
     /// The path, with `{id}` in place of an id.
     pub path: &'static str,
-    /// Whether a token is needed.
+    /// Whether a token, or on pages a session, is needed.
     pub guarded: bool,
 }
 
@@ -48,15 +48,22 @@ macro_rules! guarded {
 routes! {
     open get "/" => pages::start;
     open get "/healthz" => health::healthz;
-    open get "/assets/style.css" => pages::style;
+    open get "/assets/style.css" => pages::assets::style;
+    open get "/assets/brand.css" => pages::assets::brand;
+    open get "/assets/portal.js" => pages::assets::script;
+    open get "/assets/icon.svg" => pages::assets::icon;
+    open get "/assets/logo" => pages::assets::logo;
+    open get "/assets/api-docs.css" => api::docs::style;
+    open get "/assets/operator.css" => pages::operator::style;
     open get "/api/openapi.json" => api::description::openapi;
     open get "/api/docs" => api::docs::show_docs;
     open get "/api/docs/documents" => api::docs::show_documents;
     open get "/api/docs/problems" => api::docs::show_problems;
-    open get "/assets/api-docs.css" => api::docs::style;
     token post "/api/v1/tenants" => api::tenants::create_tenant;
     token get "/api/v1/tenants" => api::tenants::list_tenants;
     token get "/api/v1/tenants/{id}" => api::tenants::get_tenant;
+    token delete "/api/v1/tenants/{id}" => api::offboard::remove_tenant;
+    token get "/api/v1/tenants/{id}/dangling" => api::offboard::list_dangling;
     token patch "/api/v1/tenants/{id}" => api::tenants::change_tenant;
     token post "/api/v1/tenants/{id}/contacts" => api::contacts::add_contact;
     token get "/api/v1/tenants/{id}/contacts" => api::contacts::list_contacts;
@@ -69,6 +76,13 @@ routes! {
     token get "/api/v1/domains/{id}/attempts" => api::history::list_attempts;
     token get "/api/v1/domains/{id}/evidence" => api::history::list_evidence;
     token get "/api/v1/events" => api::events::list_events;
+    token get "/api/v1/explain" => api::explain::explain_hostname;
+    token post "/api/v1/portal-links" => api::links::create_portal_link;
+    token get "/api/v1/portal-links" => api::links::list_portal_links;
+    token delete "/api/v1/portal-links/{id}" => api::links::revoke_portal_link;
+    token post "/api/v1/hand-off-links" => api::links::create_hand_off_link;
+    token get "/api/v1/hand-off-links" => api::links::list_hand_off_links;
+    token delete "/api/v1/hand-off-links/{id}" => api::links::revoke_hand_off_link;
     token get "/api/v1/certificates" => api::certificates::list_certificates;
     token get "/api/v1/certificates/{id}" => api::certificates::get_certificate;
     token get "/api/v1/orders" => api::orders::list_orders;
@@ -80,9 +94,38 @@ routes! {
     token get "/api/v1/tokens" => api::tokens::list_tokens;
     token get "/api/v1/tokens/{id}" => api::tokens::get_token;
     token delete "/api/v1/tokens/{id}" => api::tokens::revoke_token;
+    open get "/enter/{token}" => pages::enter::show_link;
+    open post "/enter/{token}" => pages::enter::use_link;
+    open get "/hand-off/{token}" => pages::hand_off::show_hand_off;
+    open get "/hand-off/{token}/live" => pages::live::follow_hand_off;
+    token post "/sign-out" => pages::sign_in::post_sign_out;
+    token get "/domains" => pages::list::list_pages;
+    token get "/domains/live" => pages::live::follow_list;
+    token get "/domains/add" => pages::add::show_add;
+    token post "/domains/add" => pages::add::post_add;
     token get "/domains/{id}" => pages::domain::show_domain;
+    token get "/domains/{id}/live" => pages::live::follow_domain;
+    token get "/domains/{id}/history" => pages::history::show_history;
     token post "/domains/{id}/check" => pages::domain::post_check;
-    token post "/domains/{id}/remove" => pages::domain::post_remove;
+    token get "/domains/{id}/remove" => pages::remove::show_remove;
+    token post "/domains/{id}/remove" => pages::remove::post_remove;
+    token post "/domains/{id}/hand-off" => pages::share::post_hand_off;
+    token post "/domains/{id}/hand-off/revoke" => pages::share::post_revoke;
+    open get "/operator/sign-in" => pages::sign_in::show_sign_in;
+    open post "/operator/sign-in" => pages::sign_in::post_sign_in;
+    token get "/operator" => pages::operator::overview::show;
+    token get "/operator/domains" => pages::operator::domains::list;
+    token get "/operator/domains/{id}" => pages::operator::domain::show;
+    token get "/operator/tenants" => pages::operator::tenants::list;
+    token get "/operator/tenants/{id}" => pages::operator::tenants::show;
+    token get "/operator/queue" => pages::operator::queue::show;
+    token get "/operator/edges" => pages::operator::edges::show;
+    token get "/operator/expiry" => pages::operator::expiry::show;
+}
+
+/// Whether there is a page at this path.
+pub(super) fn has_page(path: &str) -> bool {
+    ROUTES.iter().any(|route| route.method == "get" && route.path == path)
 }
 
 /// The router.
@@ -96,9 +139,11 @@ pub fn router(state: WebState) -> Router {
         .method_not_allowed_fallback(other_method)
         .layer(from_fn(tag_answers))
         .layer(from_fn_with_state(state.clone(), write_problems))
+        .layer(from_fn_with_state(state.clone(), frame::around))
         .layer(from_fn_with_state(Arc::new(Pace::new(state.settings.api)), pace::keep))
         .layer(from_fn_with_state(state.clone(), access::harden))
         .layer(from_fn_with_state(state.clone(), access::log))
+        .layer(from_fn_with_state(state.clone(), measure::count))
         .with_state(state)
 }
 

@@ -2,8 +2,12 @@
 
 use std::sync::Arc;
 
+use super::brand::{Brand, LogoError};
+use super::live::Live;
+use super::throttle::Throttle;
 use crate::app::App;
-use crate::config::{ApiConfig, Config, Network};
+use crate::app::sessions::SessionSettings;
+use crate::config::{ApiConfig, Config, Network, PortalConfig};
 use crate::model::hostname::{Hostname, NameRules};
 use crate::model::records::ApexRoute;
 use crate::model::slug::Slug;
@@ -21,18 +25,29 @@ pub struct WebSettings {
     pub trusted_proxies: Vec<Network>,
     /// How much of the API one caller gets.
     pub api: ApiConfig,
+    /// Links, sessions, frames.
+    pub portal: PortalConfig,
+    /// How the pages present themselves.
+    pub brand: Brand,
 }
 
 impl WebSettings {
     /// From the configuration; `public_url` is where the pages are reached.
-    pub fn new(config: &Config, public_url: &str) -> Self {
-        WebSettings {
+    pub fn new(config: &Config, public_url: &str) -> Result<Self, LogoError> {
+        Ok(WebSettings {
             public_url: public_url.trim_end_matches('/').to_owned(),
             rules: config.name_rules(),
             apex: config.apex_route(),
             trusted_proxies: config.server.trusted_proxies.clone(),
             api: config.api,
-        }
+            portal: config.portal.clone(),
+            brand: Brand::new(&config.brand)?,
+        })
+    }
+
+    /// How long sessions last.
+    pub fn sessions(&self) -> SessionSettings {
+        SessionSettings { idle: self.portal.session_idle, lifetime: self.portal.session_lifetime }
     }
 }
 
@@ -43,9 +58,19 @@ pub struct WebState {
     pub app: App,
     /// What the operator decided.
     pub settings: Arc<WebSettings>,
+    /// Who waits for changes.
+    pub live: Live,
+    /// Who tried to sign in how often.
+    pub(super) sign_ins: Throttle,
 }
 
 impl WebState {
+    /// Nobody waits and nobody has tried so far.
+    pub fn new(app: App, settings: WebSettings) -> Self {
+        let live = Live::new(&app, usize::try_from(settings.portal.live_connections).unwrap_or(usize::MAX));
+        WebState { app, settings: Arc::new(settings), live, sign_ins: Throttle::default() }
+    }
+
     /// The canonical host of a tenant.
     pub(super) fn canonical_host(&self, slug: &Slug) -> Hostname {
         Hostname::trusted(&format!("{slug}.{}", self.app.settings.canonical_suffix))

@@ -7,6 +7,7 @@ use axum::http::Request;
 use nameplate::web::ROUTES;
 use serde_json::{Value, json};
 
+use crate::support::rig::Rig;
 use crate::support::stores::{Kind, TestStore};
 use crate::support::web::{Answer, Web};
 
@@ -119,7 +120,7 @@ async fn a_change_that_counts_on_an_older_version_is_refused_and_changes_nothing
 async fn of_many_changes_by_one_version_one_is_made() {
     for kind in [Kind::SqliteFile, Kind::Postgres] {
         let test = TestStore::blank(kind).await;
-        let web = Web::on(84, &test.url).await;
+        let web = Web::on(Rig::on(84, &test.url).await, "").await;
         web.tenant("acme").await;
         let tag = get(&web, &web.operator, "/api/v1/tenants/acme", &[]).await.header("etag").to_owned();
         let sending: Vec<_> = (0..10)
@@ -260,7 +261,7 @@ async fn bodies_that_are_strange_get_clear_answers() {
 async fn hostile_texts_in_every_field_are_refused_by_field_or_kept_as_they_are() {
     for kind in [Kind::SqliteMemory, Kind::Postgres] {
         let test = TestStore::blank(kind).await;
-        let web = Web::on(88, &test.url).await;
+        let web = Web::on(Rig::on(88, &test.url).await, "").await;
         web.tenant("acme").await;
         hostile(&web).await;
         web.rig.app.store.close().await;

@@ -10,6 +10,7 @@ use axum::http::Request;
 use nameplate::store::{kept_answers, sql};
 use serde_json::{Value, json};
 
+use crate::support::rig::Rig;
 use crate::support::stores::{Kind, TestStore};
 use crate::support::web::{Answer, Web};
 
@@ -159,7 +160,7 @@ async fn a_request_cut_off_at_any_moment_is_done_once_or_not_at_all() {
 async fn of_many_at_once_in_two_processes_one_does_it() {
     for kind in [Kind::SqliteFile, Kind::Postgres] {
         let test = TestStore::blank(kind).await;
-        let web = Web::on(66, &test.url).await;
+        let web = Web::on(Rig::on(66, &test.url).await, "").await;
         let (_, token) = web.tenant("acme").await;
         let routers = [web.router.clone(), web.beside()];
         for round in 0..5 {
@@ -193,7 +194,7 @@ async fn of_many_at_once_in_two_processes_one_does_it() {
 async fn claims_at_once_without_a_key_meet_in_one() {
     for kind in [Kind::SqliteFile, Kind::Postgres] {
         let test = TestStore::blank(kind).await;
-        let web = Web::on(67, &test.url).await;
+        let web = Web::on(Rig::on(67, &test.url).await, "").await;
         let (_, token) = web.tenant("acme").await;
         let sending: Vec<_> = (0..12)
             .map(|_| {

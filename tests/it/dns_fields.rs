@@ -232,3 +232,96 @@ async fn what_explains_a_verdict_is_shown_with_real_names() {
     assert_eq!(set.seen_by.len(), 3);
     assert!(set.advice.contains("example.com CAA 0 issue \"ca.example\""), "{}", set.advice);
 }
+
+/// A world whose customer zone is served by these servers.
+fn hosted_at(servers: &[&str], lines: &[&str]) -> nameplate::sandbox::dns::ZoneStore {
+    let world = world(lines);
+    world.remove("example.com. IN NS ns1.dns.example.").unwrap();
+    for (i, server) in servers.iter().enumerate() {
+        let zone = server.split_once('.').unwrap().1;
+        world.add_zone(
+            zone,
+            server,
+            std::net::IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 60 + u8::try_from(i).unwrap())),
+        );
+        world.add(&format!("example.com. 300 IN NS {server}.")).unwrap();
+    }
+    world
+}
+
+#[tokio::test]
+async fn advice_is_worded_for_the_host_that_the_name_servers_show() {
+    let seen =
+        finding(&hosted_at(&["kate.ns.cloudflare.com", "rob.ns.cloudflare.com"], &[]), &routing("shop.example.com")).await;
+    let host = seen.dns_host.unwrap();
+    assert_eq!((host.provider.as_str(), host.zone.as_str()), ("Cloudflare", "example.com"));
+    let step = "At Cloudflare, in example.com: type CNAME, Name: shop, Target: edge.platform.example, TTL: Auto. Cloudflare adds \
+                example.com to the name by itself. Set its proxy to \"DNS only\".";
+    assert_eq!(host.steps, [step]);
+    assert!(seen.advice.ends_with(step), "{}", seen.advice);
+    // Two hosts, or one that nobody knows: neutral.
+    for servers in [&["kate.ns.cloudflare.com", "ns1.own.example"][..], &["ns1.own.example"]] {
+        let seen = finding(&hosted_at(servers, &[]), &routing("shop.example.com")).await;
+        assert_eq!(seen.dns_host, None);
+        assert!(
+            seen.advice.ends_with("add a CNAME record (host field shop) that points to edge.platform.example."),
+            "{}",
+            seen.advice
+        );
+    }
+    // What is right needs no steps in the advice; the host is still named.
+    let alias = "shop.example.com. 300 IN CNAME edge.platform.example.";
+    let seen = finding(&hosted_at(&["ns1.digitalocean.com"], &[alias]), &routing("shop.example.com")).await;
+    assert_eq!(seen.reason.code(), "cname_ok");
+    assert!(seen.advice.ends_with("nothing needs to change."), "{}", seen.advice);
+    assert_eq!(seen.dns_host.unwrap().provider, "DigitalOcean");
+}
+
+#[tokio::test]
+async fn host_fields_are_relative_to_the_zone_that_holds_the_name() {
+    let world = world(&[]);
+    world.add_zone("shop.example.com", "ns1.p05.nsone.net", std::net::IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 70)));
+    let seen = finding(&world, &ownership("eu.shop.example.com")).await;
+    assert_eq!(seen.record_to_publish[0].host, "_nameplate-challenge.eu");
+    assert!(
+        seen.advice.contains("in shop.example.com: type TXT, Name: _nameplate-challenge.eu, Answer: "),
+        "{}",
+        seen.advice
+    );
+}
+
+#[tokio::test]
+async fn who_publishes_the_wrong_target_is_named_and_a_changed_one_is_waited_for() {
+    let old = "shop.example.com. 300 IN CNAME old.example.net.";
+    let ask = routing("shop.example.com");
+    let seen = finding(&world(&[old]), &ask).await;
+    let expected = "We see that shop.example.com points to old.example.net, published at ns1.dns.example, but it should point to \
+                    edge.platform.example; change the target of the CNAME record to edge.platform.example.";
+    assert_eq!((seen.reason.code(), seen.advice.as_str()), ("cname_points_elsewhere", expected));
+    // The zone has the right one; every resolver still holds the old answer.
+    let world = world(&["shop.example.com. 300 IN CNAME edge.platform.example."]);
+    let lines = [
+        "example.com. 300 IN SOA ns1.dns.example. h.dns.example. 1 7200 900 1209600 60",
+        "example.com. 300 IN NS ns1.dns.example.",
+        "ns1.dns.example. 300 IN A 192.0.2.1",
+        old,
+    ];
+    for label in ["own-a", "own-b", "own-c"] {
+        let records: Vec<_> = lines.iter().map(|l| nameplate::dns::world::line::parse(l).unwrap()).collect();
+        let view = nameplate::sandbox::dns::View::of(records, Vec::new());
+        world.set_view(nameplate::sandbox::dns::Who::Resolver(label.to_owned()), Some(view));
+    }
+    let seen = finding(&world, &ask).await;
+    assert_eq!((seen.reason.code(), seen.reason.tie()), ("cname_propagating", nameplate::model::evidence::Tie::Silent));
+    assert!(seen.advice.contains("old answers may live for 5 minutes more"), "{}", seen.advice);
+}
+
+#[test]
+fn evidence_from_before_hosts_were_recognised_still_reads() {
+    let before = r#"{"check":"routing","reason":"cname_missing","expected":"","observed":[],"seen_by":[],"advice":"",
+        "record_to_publish":[],"looked_at":1800000000000000}"#;
+    let read: nameplate::model::evidence::Evidence = serde_json::from_str(before).unwrap();
+    assert_eq!(read.finding.dns_host, None);
+    let written = serde_json::to_value(&read).unwrap();
+    assert!(written.get("dns_host").is_none(), "{written}");
+}

@@ -93,7 +93,7 @@ async fn secrets(dir: &Path) -> Vec<(String, Vec<u8>)> {
     let store = Store::open(&OpenSettings { url, connections: 1 }).await.unwrap();
     let sealed = [
         ("account-key", "SELECT id AS id, account_key AS sealed FROM issuers"),
-        ("certificate-key", "SELECT order_id AS id, sealed_key AS sealed FROM certificates"),
+        ("certificate-key", "SELECT COALESCE(order_id, id) AS id, sealed_key AS sealed FROM certificates"),
         ("feed-signing-key", "SELECT '1' AS id, signing_key AS sealed FROM feed"),
         ("feed-tls-key", "SELECT '1' AS id, tls_key AS sealed FROM feed"),
         ("distribution-key", "SELECT id AS id, sealed_key AS sealed FROM distribution_keys"),

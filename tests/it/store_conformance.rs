@@ -2,5 +2,5 @@
 
 mod constraints;
 mod schema;
-mod statements;
+pub mod statements;
 mod transactions;

@@ -29,6 +29,7 @@ pub(super) fn view(
         evidence: &row.evidence,
         order_state: order.as_ref().map(|o| o.state),
         order_problem: said.as_deref(),
+        failures: row.failures,
         not_after: row.certificate.as_ref().map(|c| c.not_after),
         counted: rollout.counted,
         behind: rollout.behind.len(),

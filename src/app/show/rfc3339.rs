@@ -6,18 +6,18 @@ use time::format_description::well_known::Rfc3339;
 
 use crate::model::moment::Moment;
 
-pub(super) fn serialize<S: Serializer>(at: &Moment, s: S) -> Result<S::Ok, S::Error> {
+pub(in crate::app) fn serialize<S: Serializer>(at: &Moment, s: S) -> Result<S::Ok, S::Error> {
     s.serialize_str(&at.rfc3339())
 }
 
-pub(super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Moment, D::Error> {
+pub(in crate::app) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Moment, D::Error> {
     let text = String::deserialize(d)?;
     let at = OffsetDateTime::parse(&text, &Rfc3339).map_err(D::Error::custom)?;
     Ok(Moment::from_secs(at.unix_timestamp()))
 }
 
 /// The same for moments that may be missing.
-pub(super) mod option {
+pub(in crate::app) mod option {
     use super::{Deserialize, Deserializer, Moment, Serializer};
 
     #[derive(serde::Deserialize)]

@@ -93,6 +93,7 @@ fn certificate_entry(feed: &Feed, key: &DistributionKey, stored: StoredCertifica
         sealed_key: packet.as_bytes().to_vec(),
         serial: stored.serial,
         not_after: stored.not_after,
+        platform: stored.platform,
     };
     Ok(CertificateEntry { id: stored.id, version: STORED, material: Some(material) })
 }

@@ -1,7 +1,7 @@
 //! The CAA finding in words.
 
 use crate::model::evidence::{Check, Finding, Record, Verdict};
-use crate::model::look::{Ask, Caa, CaaAsk, name};
+use crate::model::look::{Ask, Caa, CaaAsk, name, quoted};
 use crate::model::reason::Reason;
 
 use super::caa::Decision;
@@ -22,6 +22,7 @@ pub fn finding(ask: &Ask, decision: &Decision) -> Finding {
         found_at: decision.found.then(|| decision.at.clone()),
         found_via: decision.found.then(|| decision.via.clone()).flatten(),
         record_to_publish: record(ask, caa, decision).into_iter().collect(),
+        dns_host: None,
     }
 }
 
@@ -64,7 +65,7 @@ fn record(ask: &Ask, caa: &CaaAsk, decision: &Decision) -> Option<Record> {
 }
 
 fn shown(culprit: Option<&Caa>) -> String {
-    culprit.map(Caa::value_text).unwrap_or_default()
+    culprit.map(|c| quoted(&c.value)).unwrap_or_default()
 }
 
 /// The CAs that a set names.

@@ -11,11 +11,16 @@
 pub mod caa;
 pub mod caa_value;
 mod caa_words;
+mod delegation;
+mod delegation_hunt;
+mod delegation_words;
 mod hints;
+mod lasting;
 mod lookup_failure;
 mod ownership;
 mod ownership_hunt;
 mod ownership_words;
+mod panel;
 mod reader;
 mod routing;
 mod routing_hunt;
@@ -36,11 +41,11 @@ use reader::Reader;
 pub fn wanted(ask: &Ask, seen: &Seen) -> Vec<Probe> {
     let reader = Reader::new(ask, seen);
     // Each judge runs as far as it comes; what stops it is in the reader's list afterwards.
-    let _ = (caa_step(&reader), ownership::judge(&reader), routing::judge(&reader));
+    let _ = (caa_step(&reader), ownership::judge(&reader), routing::judge(&reader), delegation::judge(&reader));
     reader.open()
 }
 
-/// One finding per check that `ask` names: ownership, routing, CAA, in this order.
+/// One finding per check that `ask` names: ownership, routing, CAA, delegation, in this order.
 pub fn judge(ask: &Ask, seen: &Seen) -> Vec<Finding> {
     let reader = Reader::new(ask, seen);
     let mut findings = Vec::new();
@@ -53,7 +58,33 @@ pub fn judge(ask: &Ask, seen: &Seen) -> Vec<Finding> {
     if ask.caa.is_some() {
         findings.push(caa_step(&reader).unwrap_or_else(|| unfinished(&reader, Check::Caa)));
     }
+    if ask.delegation.is_some() {
+        findings.push(delegation::judge(&reader).unwrap_or_else(|| unfinished(&reader, Check::Delegation)));
+    }
+    for finding in &mut findings {
+        bound(finding);
+        panel::word(&reader, finding);
+    }
     findings
+}
+
+/// How many lines of what was seen are kept, and how long one may be: a zone decides neither what a page weighs nor what a row does.
+const MAX_LINES: usize = 24;
+const MAX_LINE: usize = 600;
+
+fn bound(finding: &mut Finding) {
+    let more = finding.observed.len().saturating_sub(MAX_LINES);
+    finding.observed.truncate(MAX_LINES);
+    if more > 0 {
+        finding.observed.push(format!("and {more} lines more"));
+    }
+    finding.seen_by.truncate(MAX_LINES);
+    for line in finding.observed.iter_mut().chain([&mut finding.advice]) {
+        if let Some((end, _)) = line.char_indices().nth(MAX_LINE) {
+            line.truncate(end);
+            line.push('…');
+        }
+    }
 }
 
 fn caa_step(reader: &Reader<'_>) -> Option<Finding> {
@@ -64,7 +95,7 @@ fn caa_step(reader: &Reader<'_>) -> Option<Finding> {
 fn unfinished(reader: &Reader<'_>, check: Check) -> Finding {
     let reason = match check {
         Check::Caa => Reason::CaaLookupFailed,
-        Check::Ownership | Check::Routing | Check::Holding => Reason::DnsLookupFailed,
+        Check::Ownership | Check::Routing | Check::Delegation | Check::Holding => Reason::DnsLookupFailed,
     };
     let why = reader.seen.cut_short.clone().unwrap_or_else(|| "not every question was answered".to_owned());
     Finding {
@@ -77,5 +108,6 @@ fn unfinished(reader: &Reader<'_>, check: Check) -> Finding {
         found_at: None,
         found_via: None,
         record_to_publish: Vec::new(),
+        dns_host: None,
     }
 }

@@ -8,7 +8,7 @@ use crate::model::reason::Reason;
 
 use super::lookup_failure::{self, Failure};
 use super::reader::{Reader, Server};
-use super::txt_value::{joined, normalised};
+use super::txt_value::{Text, normalised};
 use super::{ownership_hunt, ownership_words};
 
 /// How many zones an alias path may cross.
@@ -18,7 +18,7 @@ const MAX_STEPS: usize = 10;
 #[derive(Debug, Clone)]
 pub enum Said<'a> {
     /// TXT values at the end of the alias path.
-    Values(Vec<String>),
+    Values(Vec<Text>),
     /// No TXT there, with the negative answer.
     Nothing(&'a Answer),
     /// The path leads into our own zones, which proves nothing.
@@ -59,12 +59,12 @@ pub struct Conclusion<'a> {
 pub fn judge(reader: &Reader<'_>) -> Option<Finding> {
     let ask = reader.ask.ownership.as_ref()?;
     let conclusion = conclude(reader, ask)?;
-    Some(ownership_words::finding(reader.ask, ask, &conclusion))
+    Some(ownership_words::finding(reader, ask, &conclusion))
 }
 
 fn conclude<'a>(reader: &Reader<'a>, ask: &OwnershipAsk) -> Option<Conclusion<'a>> {
     let expected = name::canonical(&ask.name);
-    let words = read(reader, &expected, &[])?;
+    let words = read(reader, &expected, &[], &mut vec![expected.clone()])?;
     let done = |reason, place: String, words| Some(Conclusion { reason, place, words, failure: None });
 
     let speaking = words.iter().filter(|w| !matches!(w.said, Said::Silent(_))).count();
@@ -72,7 +72,7 @@ fn conclude<'a>(reader: &Reader<'a>, ask: &OwnershipAsk) -> Option<Conclusion<'a
         return unreadable(reader, &expected, words);
     }
     let value = normalised(&ask.value);
-    let matches = |w: &Word<'_>| matches!(&w.said, Said::Values(v) if v.iter().any(|x| normalised(x) == value));
+    let matches = |w: &Word<'_>| matches!(&w.said, Said::Values(v) if v.iter().any(|x| normalised(&x.value) == value));
     let matching = words.iter().filter(|w| matches(w)).count();
     if matching == 0 {
         return ownership_hunt::diagnose(reader, ask, &expected, words);
@@ -90,7 +90,7 @@ fn conclude<'a>(reader: &Reader<'a>, ask: &OwnershipAsk) -> Option<Conclusion<'a
         let host = silent.server.host.clone();
         return done(Reason::OkOneServerDown, host, words);
     }
-    let exact = words.iter().all(|w| matches!(&w.said, Said::Values(v) if v.contains(&ask.value)));
+    let exact = words.iter().all(|w| matches!(&w.said, Said::Values(v) if v.iter().any(|x| x.value == ask.value)));
     done(if exact { Reason::TxtOk } else { Reason::TxtOkNormalised }, expected, words)
 }
 
@@ -105,8 +105,9 @@ fn unreadable<'a>(reader: &Reader<'a>, expected: &str, words: Vec<Word<'a>>) -> 
     Some(Conclusion { reason: failure.reason, place: failure.zone.clone(), words, failure: Some(failure) })
 }
 
-/// What the servers of `at`'s zone say, following aliases into other zones.
-fn read<'a>(reader: &Reader<'a>, at: &str, path: &[String]) -> Option<Vec<Word<'a>>> {
+/// What the servers of `at`'s zone say, following aliases into other zones. `followed`: every name is read once, however many
+/// servers lead to it; else servers that contradict each other could send us down all their ways.
+fn read<'a>(reader: &Reader<'a>, at: &str, path: &[String], followed: &mut Vec<String>) -> Option<Vec<Word<'a>>> {
     let views = reader.authority(at, Kind::Txt)?;
     let zone = views.zone.apex;
     let mut words = Vec::new();
@@ -118,7 +119,6 @@ fn read<'a>(reader: &Reader<'a>, at: &str, path: &[String]) -> Option<Vec<Word<'
             words.push(Word { server, zone: zone.clone(), path: path.to_vec(), said: Said::Nothing(answer) });
         }
     }
-    let mut followed: Vec<String> = Vec::new();
     for (server, answer) in views.answers {
         let word = |path: Vec<String>, said| Word { server: server.clone(), zone: zone.clone(), path, said };
         let Some(answer) = answer.filter(|a| a.definite() && a.authoritative) else {
@@ -132,12 +132,9 @@ fn read<'a>(reader: &Reader<'a>, at: &str, path: &[String]) -> Option<Vec<Word<'
         }
         let whole: Vec<String> = path.iter().chain(&aliases).cloned().collect();
         let last = aliases.last().map_or(at, String::as_str);
-        let circles = whole.iter().enumerate().any(|(i, n)| whole[..i].contains(n));
-        let values: Vec<String> = answer
-            .at(last, Kind::Txt)
-            .filter(|_| name::within(last, &zone))
-            .filter_map(|d| if let crate::model::look::Data::Txt(strings) = d { Some(joined(strings)) } else { None })
-            .collect();
+        let circles = whole.iter().enumerate().any(|(i, n)| whole[..i].contains(n) || followed.first() == Some(n));
+        let values: Vec<Text> =
+            answer.at(last, Kind::Txt).filter(|_| name::within(last, &zone)).filter_map(Text::of).collect();
         let ends_here = aliases.is_empty()
             || name::within(last, &zone) && answer.soa().is_some_and(|(owner, ..)| name::within(last, owner));
         if aliases.iter().any(|n| name::within_any(n, &reader.ask.platform.suffixes)) {
@@ -150,7 +147,7 @@ fn read<'a>(reader: &Reader<'a>, at: &str, path: &[String]) -> Option<Vec<Word<'
             words.push(word(whole, Said::Nothing(answer)));
         } else if !followed.contains(&last.to_owned()) {
             followed.push(last.to_owned());
-            words.extend(read(reader, last, &whole)?);
+            words.extend(read(reader, last, &whole, followed)?);
         }
     }
     Some(words)

@@ -7,7 +7,7 @@ use super::hints;
 use super::lookup_failure;
 use super::ownership::{Conclusion, Said, Word};
 use super::reader::Reader;
-use super::txt_value::{joined, normalised};
+use super::txt_value::{Text, joined, normalised};
 
 /// Says why no server has the value.
 pub fn diagnose<'a>(
@@ -21,7 +21,7 @@ pub fn diagnose<'a>(
 }
 
 fn reason(reader: &Reader<'_>, ask: &OwnershipAsk, expected: &str, words: &[Word<'_>]) -> Option<(Reason, String)> {
-    let values: Vec<&String> =
+    let values: Vec<&Text> =
         words.iter().filter_map(|w| if let Said::Values(v) = &w.said { Some(v) } else { None }).flatten().collect();
     if let Some(found) = wrong_value(ask, &values) {
         return Some(found);
@@ -70,10 +70,10 @@ fn reason(reader: &Reader<'_>, ask: &OwnershipAsk, expected: &str, words: &[Word
 }
 
 /// A value at the right place that is not the right one.
-fn wrong_value(ask: &OwnershipAsk, values: &[&String]) -> Option<(Reason, String)> {
+fn wrong_value(ask: &OwnershipAsk, values: &[&Text]) -> Option<(Reason, String)> {
     let wanted = normalised(&ask.value);
     let prefix = normalised(&ask.prefix);
-    let found = |test: &dyn Fn(&str) -> bool| values.iter().find(|v| test(&normalised(v))).map(|v| (*v).clone());
+    let found = |test: &dyn Fn(&str) -> bool| values.iter().find(|v| test(&normalised(&v.value))).map(|v| v.shown.clone());
     if let Some(v) = found(&|v| ask.superseded.iter().any(|old| normalised(old) == v)) {
         return Some((Reason::TxtStaleValue, v));
     }

@@ -1,15 +1,17 @@
 //! The ownership finding in words.
 
 use crate::model::evidence::{Check, Finding, Record};
-use crate::model::look::{Ask, OwnershipAsk, name};
+use crate::model::look::{OwnershipAsk, name};
 use crate::model::reason::Reason;
 
+use super::lasting::lasting;
 use super::lookup_failure;
 use super::ownership::{Conclusion, Said, Word};
+use super::reader::Reader;
 use super::txt_value::normalised;
 
 /// The finding for a conclusion.
-pub fn finding(ask: &Ask, own: &OwnershipAsk, conclusion: &Conclusion<'_>) -> Finding {
+pub fn finding(reader: &Reader<'_>, own: &OwnershipAsk, conclusion: &Conclusion<'_>) -> Finding {
     let expected = name::canonical(&own.name);
     let mut observed: Vec<String> = Vec::new();
     let mut seen_by: Vec<String> = Vec::new();
@@ -41,21 +43,22 @@ pub fn finding(ask: &Ask, own: &OwnershipAsk, conclusion: &Conclusion<'_>) -> Fi
         expected: format!("TXT {expected} = {}", own.value),
         observed,
         seen_by,
-        advice: advice(ask, own, conclusion, &expected),
+        advice: advice(reader, own, conclusion, &expected),
         found_at: None,
         found_via: None,
-        record_to_publish: vec![record(ask, own, &expected)],
+        record_to_publish: vec![record(reader, own, &expected)],
+        dns_host: None,
     }
 }
 
-fn record(ask: &Ask, own: &OwnershipAsk, expected: &str) -> Record {
+fn record(reader: &Reader<'_>, own: &OwnershipAsk, expected: &str) -> Record {
     Record {
-        host: name::host_field(expected, &ask.registered_domain),
+        host: reader.host_field(expected),
         name: expected.to_owned(),
         kind: "TXT".to_owned(),
         value: own.value.clone(),
         // With a CNAME to a host of the tenant's own, that CNAME is a tie as well; elsewhere this record is the only one.
-        keep: ask.hostname.is_apex() || ask.routing.as_ref().is_none_or(|r| r.tenant_zone.is_none()),
+        keep: reader.ask.hostname.is_apex() || reader.ask.routing.as_ref().is_none_or(|r| r.tenant_zone.is_none()),
     }
 }
 
@@ -64,7 +67,7 @@ fn line(word: &Word<'_>, expected: &str) -> String {
     let host = &word.server.host;
     match &word.said {
         Said::Values(values) => {
-            let shown: Vec<String> = values.iter().map(|v| format!("{v:?}")).collect();
+            let shown: Vec<String> = values.iter().map(|v| format!("\"{}\"", v.shown)).collect();
             format!("{host}: TXT {at} = {}", shown.join(", "))
         }
         Said::Nothing(answer) => format!("{host}: TXT {at}: {}", answer.how()),
@@ -86,21 +89,11 @@ fn negative_hint(words: &[Word<'_>]) -> String {
     }
 }
 
-/// A length of time in the largest whole unit that fits.
-fn lasting(seconds: u64) -> String {
-    let (n, unit) = match seconds {
-        s if s >= 2 * 86_400 || s == 86_400 => (s / 86_400, "day"),
-        s if s >= 2 * 3_600 => (s / 3_600, "hour"),
-        s if s >= 60 => (s.div_ceil(60), "minute"),
-        s => (s, "second"),
-    };
-    format!("{n} {unit}{}", if n == 1 { "" } else { "s" })
-}
-
-fn advice(ask: &Ask, own: &OwnershipAsk, conclusion: &Conclusion<'_>, expected: &str) -> String {
+fn advice(reader: &Reader<'_>, own: &OwnershipAsk, conclusion: &Conclusion<'_>, expected: &str) -> String {
     let value = &own.value;
     let place = &conclusion.place;
-    let host = name::host_field(expected, &ask.registered_domain);
+    let ask = reader.ask;
+    let host = reader.host_field(expected);
     let add = format!("add a TXT record at {expected} with the value {value}");
     if let Some(failure) = &conclusion.failure
         && conclusion.reason != Reason::DomainNotRegistered
@@ -112,7 +105,7 @@ fn advice(ask: &Ask, own: &OwnershipAsk, conclusion: &Conclusion<'_>, expected: 
             let at = conclusion.words.iter().find_map(|w| w.path.last());
             let whole = at.map_or_else(|| expected.to_owned(), |at| format!("{expected} leads to {at}, which"));
             let older = conclusion.words.iter().any(|w| {
-                matches!(&w.said, Said::Values(v) if v.iter().any(|x| own.superseded.iter().any(|s| normalised(s) == normalised(x))))
+                matches!(&w.said, Said::Values(v) if v.iter().any(|x| own.superseded.iter().any(|s| normalised(s) == normalised(&x.value))))
             });
             let rest = if older { "the older value beside it can be deleted" } else { "nothing needs to change" };
             format!("{whole} holds the current value, so ownership is proven; {rest}.")

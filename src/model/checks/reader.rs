@@ -157,6 +157,24 @@ impl<'a> Reader<'a> {
         Some(Zone { apex: top, servers: Vec::new() })
     }
 
+    /// The zone that holds `name` and its servers' names, as far as the answers there are show them. Notes nothing.
+    pub fn known_servers(&self, name: &str) -> Option<(String, Vec<String>)> {
+        let top = self.registered_domain(name);
+        name::climb(name).take_while(|n| name::within(n, &top)).find_map(|apex| {
+            let answers = self
+                .resolvers()
+                .iter()
+                .filter_map(|r| self.seen.answer(&Observer::Resolver(r.clone()), apex, Kind::Ns).filter(|a| a.definite()));
+            answers.map(|a| hosts(a, apex, false)).find(|h| !h.is_empty()).map(|h| (apex.to_owned(), h))
+        })
+    }
+
+    /// What a panel's host field takes for `name`: relative to the zone that holds it, as far as that is known.
+    pub fn host_field(&self, name: &str) -> String {
+        let zone = self.known_servers(name).map(|(zone, _)| zone).filter(|z| name::within(z, &self.ask.registered_domain));
+        name::host_field(name, zone.as_deref().unwrap_or(&self.ask.registered_domain))
+    }
+
     /// The registered domain of any name; for names of the asked hostname's domain, the one that was given.
     pub fn registered_domain(&self, name: &str) -> String {
         if name::within(name, &self.ask.registered_domain) {

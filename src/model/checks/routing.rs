@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use crate::model::evidence::{Finding, Verdict};
+use crate::model::evidence::{Finding, Tie, Verdict};
 use crate::model::look::{Answer, Data, Depth, Kind, RoutingAsk, name};
 use crate::model::reason::Reason;
 
@@ -85,10 +85,13 @@ fn conclude(reader: &Reader<'_>, route: &Route<'_>) -> Option<Told> {
         return Some(told);
     }
     // The servers are asked when something may have changed; a daily recheck believes its resolver.
-    if reader.ask.depth == Depth::Full && (reason.verdict() == Verdict::Pass || missing) {
+    let elsewhere = reason.verdict() == Verdict::Fail && reason.tie() == Tie::Gone;
+    if reader.ask.depth == Depth::Full && (reason.verdict() == Verdict::Pass || missing || elsewhere) {
         let views = reader.authority(hostname, Kind::A)?;
         told.servers = server_lines(&views, hostname);
-        if let Some((other, server)) = servers_differ(reader, route, &views, &told.path) {
+        let other =
+            if elsewhere { turned(reader, route, &views) } else { servers_differ(reader, route, &views, &told.path) };
+        if let Some((other, server)) = other {
             reason = other;
             place = server;
         }
@@ -249,7 +252,9 @@ fn https_elsewhere(reader: &Reader<'_>, route: &Route<'_>) -> Option<Option<Stri
     let elsewhere = answer.at(route.hostname, Kind::Https).find_map(|d| match d {
         // Priority 0 is an alias; "." in a service record means the owner itself.
         Data::Https(priority, to) if !(*priority > 0 && to.is_empty()) => {
-            (!route.accepted.contains(to) && to != route.hostname).then(|| to.clone())
+            // An alias to the root says that there is no service (RFC 9460 §2.5.1).
+            let place = if to.is_empty() { "nowhere" } else { to.as_str() };
+            (!route.accepted.contains(to) && to != route.hostname).then(|| place.to_owned())
         }
         _ => None,
     });
@@ -298,6 +303,18 @@ fn servers_differ(reader: &Reader<'_>, route: &Route<'_>, views: &Views<'_>, pat
     }
     let silent = views.answers.iter().find(|(s, _)| !speaking.iter().any(|(h, _)| *h == s.host))?;
     speaking.iter().all(|(_, l)| to_us(l)).then(|| (Reason::OkOneServerDown, silent.0.host.clone()))
+}
+
+/// A server of the zone that leads to us while our resolvers still see the way elsewhere: the record was changed, and their
+/// copies are old.
+fn turned(reader: &Reader<'_>, route: &Route<'_>, views: &Views<'_>) -> Option<(Reason, String)> {
+    let to_us = |a: &&Answer| match lead(reader, route, a) {
+        Lead::Ours => true,
+        Lead::Alias(first) => route.accepted.contains(&first),
+        Lead::Others | Lead::Nothing => false,
+    };
+    let speaking = views.answers.iter().filter_map(|(s, a)| Some((s, a.filter(|a| a.definite() && a.authoritative)?)));
+    speaking.filter(|(_, a)| to_us(a)).map(|(s, _)| (Reason::CnamePropagating, s.host.clone())).next()
 }
 
 fn server_lines(views: &Views<'_>, hostname: &str) -> Vec<(String, String)> {

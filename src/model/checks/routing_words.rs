@@ -3,9 +3,10 @@
 use std::net::IpAddr;
 
 use crate::model::evidence::{Check, Finding, Record};
-use crate::model::look::{Answer, Kind, Outcome, name};
+use crate::model::look::{Answer, Kind, Outcome};
 use crate::model::reason::Reason;
 
+use super::lasting::lasting;
 use super::lookup_failure;
 use super::reader::Reader;
 use super::routing::{Route, Told};
@@ -49,6 +50,7 @@ pub fn finding(reader: &Reader<'_>, route: &Route<'_>, told: &Told) -> Finding {
         found_at: None,
         found_via: None,
         record_to_publish: records(reader, route, told.apex),
+        dns_host: None,
     }
 }
 
@@ -85,7 +87,7 @@ fn expected(reader: &Reader<'_>, route: &Route<'_>, apex: bool) -> String {
 fn records(reader: &Reader<'_>, route: &Route<'_>, apex: bool) -> Vec<Record> {
     let record = |kind: &str, value: String| Record {
         name: route.hostname.to_owned(),
-        host: name::host_field(route.hostname, &reader.ask.registered_domain),
+        host: reader.host_field(route.hostname),
         kind: kind.to_owned(),
         value,
         keep: true,
@@ -95,6 +97,22 @@ fn records(reader: &Reader<'_>, route: &Route<'_>, apex: bool) -> Vec<Record> {
     }
     let v4 = family(reader, false).into_iter().map(|a| record("A", a));
     v4.chain(family(reader, true).into_iter().map(|a| record("AAAA", a))).collect()
+}
+
+/// Who publishes what was seen, as a phrase.
+fn published_at(told: &Told) -> String {
+    let hosts: Vec<&str> = told.servers.iter().map(|(host, _)| host.as_str()).collect();
+    if hosts.is_empty() { String::new() } else { format!(", published at {}", hosts.join(" and ")) }
+}
+
+/// How long the copies that our resolvers hold may live on, as a phrase.
+fn old_copies(reader: &Reader<'_>, route: &Route<'_>) -> String {
+    let answers = reader.resolvers().iter().filter_map(|r| reader.from(r, route.hostname, Kind::A));
+    let ttl = answers.flat_map(|a| &a.records).filter(|rr| rr.name == route.hostname).map(|rr| rr.ttl).max();
+    match ttl {
+        Some(seconds) if seconds > 0 => format!(", where old answers may live for {} more", lasting(u64::from(seconds))),
+        _ => String::new(),
+    }
 }
 
 /// The address records we want, as a phrase.
@@ -110,7 +128,7 @@ fn advice(reader: &Reader<'_>, route: &Route<'_>, told: &Told) -> String {
     let hostname = route.hostname;
     let target = target(route);
     let place = &told.place;
-    let host = name::host_field(hostname, &reader.ask.registered_domain);
+    let host = reader.host_field(hostname);
     if let Some(failure) = &told.failure {
         return lookup_failure::advice(failure, hostname);
     }
@@ -137,8 +155,9 @@ fn advice(reader: &Reader<'_>, route: &Route<'_>, told: &Told) -> String {
              released, so add its record to {target} again if you want to keep it."
         ),
         Reason::CnamePropagating => format!(
-            "{hostname} already leads to us in some places and not yet in others; we will look again, and no change is needed \
-             unless this lasts longer than a day."
+            "{hostname} already leads to us in some places and not yet in others{}; we will look again, and no change is needed \
+             unless this lasts longer than a day.",
+            old_copies(reader, route)
         ),
         Reason::CnameTargetTypo => {
             format!("{hostname} points to {place}, which looks like a misspelling of {target}; {change}.")
@@ -194,7 +213,7 @@ fn advice(reader: &Reader<'_>, route: &Route<'_>, told: &Told) -> String {
             "{hostname} points to the private address {place}, which the internet cannot reach; replace it with {addresses}."
         ),
         Reason::AddressMixed => format!(
-            "{hostname} points to us and also to {place}, so visitors and the CA reach the wrong server at random; delete the \
+            "{hostname} points to us and also to {place}, so visitors and the certificate authority reach the wrong server at random; delete the \
              record for {place}."
         ),
         Reason::AaaaPointsElsewhere => format!(
@@ -222,6 +241,9 @@ fn advice(reader: &Reader<'_>, route: &Route<'_>, told: &Told) -> String {
             "The domain {place} is not registered, has expired or is suspended; register or renew it, or settle it with your \
              registrar, then try again."
         ),
-        _ => format!("{hostname} points to {place} but should point to {target}; {change}."),
+        _ => format!(
+            "We see that {hostname} points to {place}{}, but it should point to {target}; {change}.",
+            published_at(told)
+        ),
     }
 }

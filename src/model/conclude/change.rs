@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::remove::offboard;
 use super::{Draw, ca};
 use crate::model::claim::ClaimStep;
 use crate::model::domain::{GrantState, Situation};
@@ -34,6 +35,8 @@ pub fn change(s: &Situation, change: Change, sealed_key: Option<Vec<u8>>, now: M
             out.write(Write::CloseAttempt)
                 .note("expired", "the attempt's deadline passed without proof; a new claim opens a new attempt")
         }
+        // An open claim can always be let go of; another one rests as it is.
+        (Change::Offboard, _) => offboard(s, now).unwrap_or_else(|_| Outcome::of(s, Moment::NEVER)),
         (Change::FinishRelease, _) => {
             let mut out = again;
             if let Ok(claim) = s.domain.claim.after(ClaimStep::Finish) {

@@ -171,6 +171,7 @@ fn holding_finding(s: &Situation, reason: Reason, observed: &str) -> Finding {
         found_at: None,
         found_via: None,
         record_to_publish: Vec::new(),
+        dns_host: None,
     }
 }
 

@@ -12,6 +12,18 @@ use crate::model::plan;
 /// What removal leaves behind: before proof nothing remains; after it, route, challenge and open work are gone at once, the
 /// name is in quarantine, and key and certificate stay for undo until the grace is over.
 pub fn remove(s: &Situation, actor: &str, now: Moment) -> Result<Outcome, RefusedStep> {
+    let because = ["the route is gone; the name rests until its DNS has let go of us", "the claim was removed before proof"];
+    let_go(s, actor, because, now)
+}
+
+/// The same, because the whole tenant has left.
+pub(super) fn offboard(s: &Situation, now: Moment) -> Result<Outcome, RefusedStep> {
+    let because =
+        ["the tenant has left; the name rests until its DNS has let go of us", "the tenant left before the name was proven"];
+    let_go(s, "nameplate", because, now)
+}
+
+fn let_go(s: &Situation, actor: &str, [rests, ends]: [&str; 2], now: Moment) -> Result<Outcome, RefusedStep> {
     let from = s.domain.claim;
     let to = from.after(ClaimStep::Remove)?;
     let mut out = Outcome::of(s, if to == Claim::Releasing { now + plan::RELEASE_GRACE } else { Moment::NEVER });
@@ -32,16 +44,11 @@ pub fn remove(s: &Situation, actor: &str, now: Moment) -> Result<Outcome, Refuse
         if from == Claim::Live {
             out = out.write(Write::RouteGone);
         }
-        out.write(Write::Quarantine).tell(
-            "removed",
-            actor,
-            "the route is gone; the name rests until its DNS has let go of us",
-            detail,
-        )
+        out.write(Write::Quarantine).tell("removed", actor, rests, detail)
     } else {
         if s.order.is_none() {
             out = out.write(Write::DestroyKeys);
         }
-        out.write(Write::CloseAttempt).tell("withdrawn", actor, "the claim was removed before proof", detail)
+        out.write(Write::CloseAttempt).tell("withdrawn", actor, ends, detail)
     })
 }

@@ -18,6 +18,7 @@ use crate::model::order::{Lane, Order, OrderState, Purpose};
 use crate::model::outcome::Write;
 use crate::model::plan::{self, Change, Next, plan};
 use crate::model::reason::Reason;
+use crate::model::tenant::TenantStatus;
 
 const NOW: Moment = Moment::from_secs(1_800_000_000);
 
@@ -32,6 +33,7 @@ fn finding(check: Check, reason: Reason) -> Finding {
         found_at: None,
         found_via: None,
         record_to_publish: Vec::new(),
+        dns_host: None,
     }
 }
 
@@ -95,6 +97,7 @@ prop_compose! {
             value: None,
         };
         Situation {
+            tenant_status: TenantStatus::Active,
             domain: Domain {
                 id: id.clone(), tenant_id: tenant, hostname: Hostname::trusted("support.acme.test"), claim: Claim::ALL[claim],
                 claim_since: at(opened), routing_mode: RoutingMode::PerTenant, target: "acme.app.example".to_owned(),
@@ -222,11 +225,26 @@ proptest! {
         }
     }
 
+    /// Whatever a tenant that has left was about to do, the next step lets go of the name, and nothing else comes after it.
+    #[test]
+    fn what_a_tenant_that_left_still_claims_is_let_go_of(s in situation()) {
+        let mut s = s;
+        s.tenant_status = TenantStatus::Deleted;
+        let lost = s.intent.as_ref().is_some_and(|i| i.effect == Effect::NewOrder);
+        let next = plan(&s, NOW);
+        prop_assert!(!matches!(next, Next::Act(_) | Next::Observe(_)), "{:?}", next);
+        if s.domain.claim.is_open() && !lost {
+            prop_assert_eq!(next, Next::Change(Change::Offboard));
+            let out = change(&s, Change::Offboard, None, NOW, &mut || [0; 10]);
+            prop_assert!(matches!(out.domain.claim, Claim::Withdrawn | Claim::Releasing));
+        }
+    }
+
     /// One outcome never writes one row twice: PostgreSQL runs it as one statement.
     #[test]
-    fn an_outcome_touches_each_row_once(s in situation(), change_no in 0..7_usize) {
-        const ALL: [Change; 7] = [Change::Expire, Change::FinishRelease, Change::OpenOrder, Change::PrepareKey,
-            Change::Requeue, Change::LoseOrder, Change::GiveUpOrder];
+    fn an_outcome_touches_each_row_once(s in situation(), change_no in 0..8_usize) {
+        const ALL: [Change; 8] = [Change::Expire, Change::FinishRelease, Change::OpenOrder, Change::PrepareKey,
+            Change::Requeue, Change::LoseOrder, Change::GiveUpOrder, Change::Offboard];
         let mut drawn = 0_u8;
         let mut outs = vec![change(&s, ALL[change_no], Some(vec![1]), NOW, &mut || { drawn += 1; [drawn; 10] })];
         outs.extend(remove(&s, "tenant", NOW).ok());

@@ -33,6 +33,7 @@ fn certificate(n: u8, name: &str, not_after: i64, version: i64) -> Entry {
         sealed_key: vec![n],
         serial: format!("{n:02x}"),
         not_after: Moment::from_secs(not_after),
+        platform: false,
     };
     Entry::Certificate(CertificateEntry { id: certificate_id(n), version, material: Some(material) })
 }
@@ -123,6 +124,55 @@ fn exact_wins_over_wildcard_and_a_star_is_one_label() {
 fn a_certificate_is_never_shown_for_a_name_it_does_not_carry() {
     let b = book(vec![host("a.example.com", Some(1), HostAction::Serve, 1), certificate(1, "b.example.com", 200, 1)]);
     assert_eq!(shown(&b, "a.example.com"), None);
+}
+
+fn platform(n: u8, names: &[&str], not_after: i64) -> Entry {
+    let Entry::Certificate(mut entry) = certificate(n, "", not_after, 1) else { unreachable!() };
+    let material = entry.material.as_mut().unwrap();
+    (material.names, material.platform) = (names.iter().map(|&n| n.to_owned()).collect(), true);
+    Entry::Certificate(entry)
+}
+
+#[test]
+fn hosts_without_a_certificate_of_their_own_share_the_platforms_exact_before_star_newer_before_older() {
+    let hosts = vec![
+        host("a.app.test", None, HostAction::Serve, 1),
+        host("b.app.test", None, HostAction::Serve, 1),
+        host("own.app.test", Some(9), HostAction::Serve, 1),
+        host("gone.app.test", None, HostAction::Gone, 1),
+        host("a.b.app.test", None, HostAction::Serve, 1),
+    ];
+    let mut b = book([hosts, vec![platform(1, &["*.app.test"], 200)]].concat());
+    assert_eq!(shown(&b, "a.app.test"), Some(certificate_id(1)));
+    for nothing in ["own.app.test", "gone.app.test", "a.b.app.test", "stranger.app.test", "app.test", "*.app.test"] {
+        assert_eq!(shown(&b, nothing), None, "{nothing}");
+    }
+    let two = vec![platform(2, &["a.app.test"], 200), platform(3, &["*.app.test", "app.test"], 300)];
+    let applied = b.apply(deltas(10, 12, two)).unwrap();
+    assert_eq!([shown(&b, "a.app.test"), shown(&b, "b.app.test")], [Some(certificate_id(2)), Some(certificate_id(3))]);
+    let looked: Vec<_> = b.served_after(&applied).into_iter().map(|s| (s.hostname, s.certificate.id.clone())).collect();
+    assert_eq!(looked, [("a.app.test".into(), certificate_id(2)), ("b.app.test".into(), certificate_id(3))]);
+    // The exact one is over: the star that is valid; nothing valid: the best there is.
+    let mut expired = book(vec![host("a.app.test", None, HostAction::Serve, 1), platform(2, &["a.app.test"], 50)]);
+    assert_eq!(shown(&expired, "a.app.test"), Some(certificate_id(2)));
+    expired.apply(deltas(10, 11, vec![platform(1, &["*.app.test"], 200)])).unwrap();
+    assert_eq!(shown(&expired, "a.app.test"), Some(certificate_id(1)));
+    b.apply(deltas(12, 15, vec![destroyed(1), destroyed(2), destroyed(3)])).unwrap();
+    assert_eq!(shown(&b, "a.app.test"), None);
+    assert_eq!(b.served_unlike(None).count(), 0);
+}
+
+#[test]
+fn a_deleted_tenants_hosts_are_unknown() {
+    let entries =
+        vec![tenant(1), host("a.example.com", Some(1), HostAction::Serve, 1), certificate(1, "a.example.com", 200, 1)];
+    let mut b = book(entries);
+    assert_eq!((b.serving(), shown(&b, "a.example.com")), (1, Some(certificate_id(1))));
+    let Entry::Tenant(mut gone) = tenant(2) else { unreachable!() };
+    gone.status = "deleted".to_owned();
+    b.apply(deltas(10, 11, vec![Entry::Tenant(gone)])).unwrap();
+    assert!(b.host("a.example.com").is_none() && b.served("a.example.com").is_none());
+    assert_eq!((b.serving(), shown(&b, "a.example.com")), (0, None));
 }
 
 #[test]

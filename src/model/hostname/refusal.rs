@@ -51,7 +51,7 @@ fn spell(c: char) -> Vec<char> {
 }
 
 /// The name of a character that cannot be seen, if it is one.
-pub(super) fn invisible(c: char) -> Option<&'static str> {
+pub fn invisible(c: char) -> Option<&'static str> {
     Some(match c {
         '\u{a0}' => "no-break space",
         '\u{ad}' => "soft hyphen",

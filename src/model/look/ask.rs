@@ -85,6 +85,23 @@ pub struct CaaAsk {
     pub max_age: Duration,
 }
 
+/// The delegation of the challenge name, and the method it is for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DelegationAsk {
+    /// The challenge name: `_acme-challenge.shop.example.com`.
+    pub name: String,
+    /// This tenant's own validation name, where the challenge name has to lead.
+    pub target: String,
+    /// Validation names known to belong to others; all others beneath the target's zone do as well.
+    pub foreign_targets: Vec<String>,
+    /// The values that a running order needs to be served; none at rest.
+    pub values: Vec<String>,
+    /// The validation method of the order: `http-01`, `dns-01`, `tls-alpn-01`.
+    pub method: String,
+    /// The order is for `*.` and the hostname.
+    pub wildcard: bool,
+}
+
 /// One look.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ask {
@@ -102,12 +119,15 @@ pub struct Ask {
     pub routing: Option<RoutingAsk>,
     /// Ask whether the CA may issue.
     pub caa: Option<CaaAsk>,
+    /// Ask whether the challenge name leads to us.
+    pub delegation: Option<DelegationAsk>,
 }
 
 impl Ask {
     /// A look that asks nothing yet.
     pub fn new(hostname: Hostname, platform: Platform) -> Self {
         let registered_domain = hostname.registered_domain().to_owned();
-        Ask { hostname, registered_domain, depth: Depth::Full, platform, ownership: None, routing: None, caa: None }
+        let depth = Depth::Full;
+        Ask { hostname, registered_domain, depth, platform, ownership: None, routing: None, caa: None, delegation: None }
     }
 }

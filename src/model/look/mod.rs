@@ -12,6 +12,6 @@ pub mod name;
 mod record;
 mod seen;
 
-pub use ask::{Ask, CaaAsk, Depth, OwnershipAsk, Platform, RoutingAsk};
-pub use record::{Caa, Data, Kind, Rr, Soa};
+pub use ask::{Ask, CaaAsk, DelegationAsk, Depth, OwnershipAsk, Platform, RoutingAsk};
+pub use record::{Caa, Data, Kind, Rr, Soa, quoted};
 pub use seen::{Answer, Observation, Observer, Outcome, Probe, Seen};

@@ -74,13 +74,6 @@ pub struct Caa {
     pub value: Vec<u8>,
 }
 
-impl Caa {
-    /// The value as text; what is not UTF-8 is replaced.
-    pub fn value_text(&self) -> String {
-        String::from_utf8_lossy(&self.value).into_owned()
-    }
-}
-
 /// The parts of an SOA record that say how long negative answers live, and whose zone it is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Soa {
@@ -151,8 +144,9 @@ impl fmt::Display for Data {
     }
 }
 
-/// Octets as they stand between the quotes of a master file.
-fn quoted(bytes: &[u8]) -> String {
+/// Octets as they stand between the quotes of a master file (RFC 1035 §5.1): everything that is not plain ASCII is escaped, so
+/// that what a stranger published can neither disguise itself nor do anything where it is shown.
+pub fn quoted(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut out, &b| {
         match b {
             b'"' | b'\\' => {

@@ -4,6 +4,10 @@ use std::net::IpAddr;
 
 use super::record::{Data, Kind, Rr, Soa};
 
+/// How many aliases of one answer are followed: more than any resolver does, and few enough that an answer made of nothing else
+/// costs no time.
+const MAX_ALIASES: usize = 24;
+
 /// Who was asked.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Observer {
@@ -97,7 +101,7 @@ impl Answer {
         self.ede.iter().any(|code| (6..=12).contains(code))
     }
 
-    /// The aliases from `name` on, in order, as far as this answer shows them: every target once.
+    /// The aliases from `name` on, in order, as far as this answer shows them: every target once, and not more than anybody follows.
     pub fn aliases(&self, name: &str) -> Vec<String> {
         let mut chain: Vec<String> = Vec::new();
         let mut at = name.to_owned();
@@ -107,7 +111,7 @@ impl Answer {
         }) {
             let seen_before = next == name || chain.contains(&next);
             chain.push(next.clone());
-            if seen_before {
+            if seen_before || chain.len() >= MAX_ALIASES {
                 break;
             }
             at = next;

@@ -1,5 +1,7 @@
 //! The CA's own keys: a root, an intermediate that signs, and the certificate its server shows.
 
+use std::time::Duration;
+
 use rcgen::{
     BasicConstraints, Certificate, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, ExtendedKeyUsagePurpose,
     IsCa, KeyPair, KeyUsagePurpose, PublicKeyData, SerialNumber,
@@ -69,6 +71,21 @@ impl Authority {
         params.not_before = date(not_before)?;
         params.not_after = date(not_after)?;
         params.signed_by(key, &self.intermediate).map_err(failed)
+    }
+
+    /// A chain and key in PEM for somebody's server, valid for so many days from `now`.
+    pub fn identity_pem(
+        &self,
+        names: &[String],
+        serial: [u8; 16],
+        now: Moment,
+        days: u32,
+    ) -> Result<(String, String), AuthorityError> {
+        let failed = |source| AuthorityError::Certificate { what: names.join(", "), source };
+        let key = KeyPair::generate().map_err(failed)?;
+        let until = now + Duration::from_secs(u64::from(days) * 86_400);
+        let leaf = self.sign(names, &key, serial, now, until)?;
+        Ok((self.chain_pem(&leaf), key.serialize_pem()))
     }
 
     /// A chain and key for the CA's own server at `names` (host names and addresses).

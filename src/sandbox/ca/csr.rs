@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use rcgen::{CertificateSigningRequestParams, DnType, DnValue, PublicKey, PublicKeyData, SanType};
 use rustls::pki_types::CertificateSigningRequestDer;
 
-use super::jws::Jwk;
+use super::jwk::Jwk;
 use super::problem::{Kind, Problem};
 
 /// Reads the CSR and gives its key, when names and key may be certified for this order.

@@ -8,7 +8,8 @@ use axum::http::header::CONTENT_TYPE;
 use serde::de::DeserializeOwned;
 
 use super::account::unknown;
-use super::jws::{Jwk, Jws, Signer};
+use super::jwk::Jwk;
+use super::jws::{Jws, Signer};
 use super::numbers::AccountNo;
 use super::problem::{Kind, Problem};
 use super::server::Desk;

@@ -1,64 +1,11 @@
 //! The signed envelope of every POST: a flattened JWS (RFC 7515 §7.2.2) as RFC 8555 §6.2 narrows it.
 
-use aws_lc_rs::digest::{SHA256, digest};
-use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED, UnparsedPublicKey};
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use serde::Deserialize;
 
+use super::jwk::{Algorithm, Jwk, RawJwk};
 use super::problem::{Kind, Problem};
-
-/// A P-256 public key as a JSON Web Key (RFC 7518 §6.2).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Jwk {
-    x: [u8; 32],
-    y: [u8; 32],
-}
-
-#[derive(Deserialize)]
-struct RawJwk {
-    kty: String,
-    #[serde(default)]
-    crv: String,
-    #[serde(default)]
-    x: String,
-    #[serde(default)]
-    y: String,
-}
-
-impl Jwk {
-    /// From an uncompressed point (0x04, x, y), as a CSR carries it; `None` when it is not one of P-256.
-    pub fn from_point(point: &[u8]) -> Option<Self> {
-        let (tag, rest) = point.split_first()?;
-        let (x, y) = rest.split_at_checked(32)?;
-        (*tag == 4).then_some(())?;
-        Some(Jwk { x: x.try_into().ok()?, y: y.try_into().ok()? })
-    }
-
-    fn from_raw(raw: &RawJwk) -> Result<Self, Problem> {
-        if raw.kty != "EC" || raw.crv != "P-256" {
-            let seen = format!("an account key of type {:?}, curve {:?}; this CA takes EC on P-256", raw.kty, raw.crv);
-            return Err(Problem::new(Kind::BadPublicKey, seen));
-        }
-        let part = |name: &str, text: &str| {
-            let bytes = decode(name, text)?;
-            let fixed = <[u8; 32]>::try_from(bytes.as_slice());
-            fixed.map_err(|_| Problem::new(Kind::BadPublicKey, format!("{name} has {} bytes, expected 32", bytes.len())))
-        };
-        Ok(Jwk { x: part("jwk.x", &raw.x)?, y: part("jwk.y", &raw.y)? })
-    }
-
-    /// The key's thumbprint (RFC 7638), as it stands in key authorizations.
-    pub fn thumbprint(&self) -> String {
-        let (x, y) = (BASE64_URL_SAFE_NO_PAD.encode(self.x), BASE64_URL_SAFE_NO_PAD.encode(self.y));
-        let canonical = format!(r#"{{"crv":"P-256","kty":"EC","x":"{x}","y":"{y}"}}"#);
-        BASE64_URL_SAFE_NO_PAD.encode(digest(&SHA256, canonical.as_bytes()))
-    }
-
-    fn point(&self) -> Vec<u8> {
-        [&[4][..], &self.x, &self.y].concat()
-    }
-}
 
 /// Who signed: a key shown, or an account named.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,6 +27,7 @@ pub struct Jws {
     pub url: String,
     /// What it asks; empty for POST-as-GET.
     pub payload: Vec<u8>,
+    algorithm: Algorithm,
     signed: String,
     signature: Vec<u8>,
 }
@@ -111,10 +59,7 @@ impl Jws {
         })?;
         let header: Protected = serde_json::from_slice(&decode("protected", &outer.protected)?)
             .map_err(|e| Problem::malformed(format!("the protected header cannot be read: {e}")))?;
-        if header.alg != "ES256" {
-            let seen = format!("the JWS is signed by {:?}; this CA takes ES256", header.alg);
-            return Err(Problem::new(Kind::BadSignatureAlgorithm, seen));
-        }
+        let algorithm = Algorithm::read(&header.alg)?;
         if header.crit.is_some() {
             return Err(Problem::malformed("the protected header has a crit list; no extension is known here"));
         }
@@ -127,6 +72,7 @@ impl Jws {
         decode("nonce", &nonce).map_err(|p| Problem::new(Kind::BadNonce, p.detail))?;
         Ok(Jws {
             signer,
+            algorithm,
             nonce,
             url: header.url.ok_or_else(|| Problem::malformed("the protected header has no url"))?,
             payload: decode("payload", &outer.payload)?,
@@ -137,9 +83,8 @@ impl Jws {
 
     /// Checks the signature by `key`.
     pub fn verify(&self, key: &Jwk) -> Result<(), Problem> {
-        UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, key.point())
-            .verify(self.signed.as_bytes(), &self.signature)
-            .map_err(|_| Problem::malformed("the signature does not fit the key"))
+        let fits = key.signed(self.algorithm, self.signed.as_bytes(), &self.signature);
+        if fits { Ok(()) } else { Err(Problem::malformed("the signature does not fit the key")) }
     }
 }
 

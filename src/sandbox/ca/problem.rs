@@ -144,7 +144,7 @@ impl Problem {
         }
         if self.kind == Kind::BadSignatureAlgorithm {
             // RFC 8555 §6.2: the refusal names what would have been accepted.
-            doc["algorithms"] = json!(["ES256"]);
+            doc["algorithms"] = json!(super::jwk::Algorithm::NAMES);
         }
         doc
     }

@@ -19,7 +19,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::authority::AuthorityError;
 use super::entry::Endpoint;
 use super::faults::{Call, Fault, Faults, Smooth};
-use super::jws::Jwk;
+use super::jwk::Jwk;
 use super::nonces::Nonces;
 use super::numbers::AccountNo;
 use super::routes;

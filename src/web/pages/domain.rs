@@ -1,24 +1,72 @@
-//! The page of one domain, and its two forms.
+//! The page of one domain, and "check now".
 
+use askama::Template;
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 
-use super::form::{self, FormBody};
-use super::page::DomainPage;
-use crate::app::{check, remove, show};
+use super::face::Face;
+use super::see;
+use super::when::{absolute, relative};
+use crate::app::tokens::Principal;
+use crate::app::{check, links, show};
 use crate::model::id::DomainId;
+use crate::store::links::LinkRow;
 use crate::web::api::domains::own_domain;
 use crate::web::auth::PageCaller;
+use crate::web::form::{self, Button};
 use crate::web::input::{Asked, Form, Id};
 use crate::web::problem::{Problem, html};
 use crate::web::state::WebState;
+
+/// The page.
+#[derive(Template)]
+#[template(path = "domain.html")]
+pub(super) struct DomainPage {
+    pub(super) face: Face,
+    pub(super) csrf: String,
+    pub(super) asked: bool,
+    /// Whether the tenant is named: operators see many.
+    pub(super) operator: bool,
+    /// How far the stream had come before the page was made.
+    pub(super) position: i64,
+    /// Hand-off links that work.
+    pub(super) shared: Vec<Shared>,
+}
+
+/// A hand-off link as its maker sees it.
+pub(super) struct Shared {
+    pub(super) id: String,
+    pub(super) made: String,
+    pub(super) ends: String,
+    pub(super) ends_full: String,
+}
 
 #[derive(Deserialize)]
 pub(in crate::web) struct PageQuery {
     /// Set by the redirect after "check now": the page says so and loads itself once more.
     asked: Option<String>,
+}
+
+/// The face of a domain that is there.
+pub(super) async fn face(state: &WebState, id: &DomainId) -> Result<Face, Problem> {
+    let now = state.app.env.now();
+    let store = &state.app.store;
+    let view = show::domain(store, &state.settings.apex, id, now).await?.ok_or_else(Problem::no_domain)?;
+    let names = if view.certificate.is_some() { show::certificate_names(store, id).await? } else { vec![] };
+    Face::new(&view, names, now).map_err(|e| Problem::page_failed(&e))
+}
+
+fn shared(state: &WebState, links: Vec<LinkRow>) -> Vec<Shared> {
+    let now = state.app.env.now();
+    let one = |link: LinkRow| Shared {
+        id: link.id.to_string(),
+        made: relative(link.created_at, now),
+        ends: relative(link.expires_at, now),
+        ends_full: absolute(link.expires_at),
+    };
+    links.into_iter().map(one).collect()
 }
 
 /// `GET /domains/{id}`
@@ -29,10 +77,13 @@ pub(in crate::web) async fn show_domain(
     Asked(query): Asked<PageQuery>,
 ) -> Result<Response, Problem> {
     let id = own_domain(&state, &reader.caller, &id).await?;
-    let now = state.app.env.now();
-    let view = show::domain(&state.app.store, &state.settings.apex, &id, now).await?.ok_or_else(Problem::no_domain)?;
+    // Before the document: what moves in between is told once too often rather than never.
+    let position = show::position(&state.app.store).await?;
+    let face = face(&state, &id).await?;
+    let links = links::hand_offs(&state.app.store, &id, state.app.env.now()).await?;
     let asked = query.asked.is_some();
-    let page = DomainPage { view: &view, now, csrf: form::csrf(&reader.token, &id), asked };
+    let operator = reader.caller.principal == Principal::Operator;
+    let page = DomainPage { face, csrf: reader.csrf, asked, operator, position, shared: shared(&state, links) };
     let mut response = html(&page)?.into_response();
     if asked && let Ok(refresh) = HeaderValue::from_str(&format!("3;url={}", state.domain_page(&id))) {
         response.headers_mut().insert(header::REFRESH, refresh);
@@ -46,28 +97,10 @@ pub(in crate::web) async fn post_check(
     reader: PageCaller,
     Id(id): Id,
     headers: HeaderMap,
-    Form(body): Form<FormBody>,
+    Form(body): Form<Button>,
 ) -> Result<Response, Problem> {
     let id = own_domain(&state, &reader.caller, &id).await?;
-    form::check(&state, &headers, &reader.token, &id, &body)?;
-    check::check_now(&state.app, &id, &reader.caller.actor()).await?;
-    Ok(see(&format!("{}?asked=1", state.domain_page(&id))))
-}
-
-/// `POST /domains/{id}/remove`
-pub(in crate::web) async fn post_remove(
-    State(state): State<WebState>,
-    reader: PageCaller,
-    Id(id): Id,
-    headers: HeaderMap,
-    Form(body): Form<FormBody>,
-) -> Result<Response, Problem> {
-    let id: DomainId = own_domain(&state, &reader.caller, &id).await?;
-    form::check(&state, &headers, &reader.token, &id, &body)?;
-    remove::remove(&state.app, &id, &reader.caller.actor()).await?;
-    Ok(see(&state.domain_page(&id)))
-}
-
-fn see(location: &str) -> Response {
-    (StatusCode::SEE_OTHER, [(header::LOCATION, location.to_owned())]).into_response()
+    form::check(&state, &headers, &reader, &body.csrf)?;
+    check::check_now(&state.app, &id, &reader.actor).await?;
+    Ok(see(&state, &format!("/domains/{id}?asked=1")))
 }

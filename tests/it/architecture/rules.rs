@@ -60,6 +60,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("instant_acme", &["acme"]),
     ("hickory_", &["dns", "sandbox"]),
     ("axum", &["web", "feed/publisher", "sandbox"]),
+    ("prometheus_client", &["telemetry"]),
     ("utoipa", &["web", "app/show"]),
 ];
 

@@ -10,9 +10,9 @@ use sqlx::{AssertSqlSafe, Executor as _, SqlSafeStr as _};
 use crate::support::stores::{Kind, TestStore};
 
 /// A statement and where it stands.
-struct Found {
-    place: String,
-    text: String,
+pub struct Found {
+    pub place: String,
+    pub text: String,
 }
 
 fn sources(folder: &Path, out: &mut Vec<PathBuf>) {
@@ -52,7 +52,7 @@ fn literal(source: &str) -> Option<String> {
 
 /// The statements of a source, up to its tests: the literals that `sql` is called with and, where it is called with a name,
 /// the constants that hold a statement.
-fn statements(file: &str, source: &str) -> Vec<Found> {
+pub fn statements(file: &str, source: &str) -> Vec<Found> {
     let source = source.split("#[cfg(test)]").next().unwrap_or_default();
     let (mut found, mut named): (Vec<Found>, Vec<String>) = (Vec::new(), Vec::new());
     for (at, call) in source.match_indices("sql(") {

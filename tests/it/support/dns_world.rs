@@ -26,6 +26,17 @@ async fn start(world: &ZoneStore, role: Who) -> (DnsServer, SocketAddr) {
 
 /// Serves `world` as three resolvers and as every server in `servers` (name and the address its zone gives it).
 pub async fn serve(world: &ZoneStore, servers: &[(String, IpAddr)]) -> LoopbackDns {
+    let limits = Limits { per_query: Duration::from_secs(2), time: Duration::from_secs(30), ..Limits::default() };
+    serve_with(world, servers, &[], limits).await
+}
+
+/// As [`serve`], with servers that run elsewhere beside them.
+pub async fn serve_with(
+    world: &ZoneStore,
+    servers: &[(String, IpAddr)],
+    elsewhere: &[(IpAddr, SocketAddr)],
+    limits: Limits,
+) -> LoopbackDns {
     let mut running = Vec::new();
     let mut resolvers = Vec::new();
     for label in RESOLVERS {
@@ -33,13 +44,12 @@ pub async fn serve(world: &ZoneStore, servers: &[(String, IpAddr)]) -> LoopbackD
         running.push(server);
         resolvers.push((label.to_owned(), at));
     }
-    let mut table = HashMap::new();
+    let mut table: HashMap<IpAddr, SocketAddr> = elsewhere.iter().copied().collect();
     for (host, address) in servers {
         let (server, at) = start(world, Who::Server(host.clone())).await;
         running.push(server);
         table.insert(*address, at);
     }
-    let limits = Limits { per_query: Duration::from_secs(2), time: Duration::from_secs(30), ..Limits::default() };
     let settings = Settings { resolvers, servers: AddressMap::table(table), limits };
     LoopbackDns { observers: Observers::new(settings, Env::real()), _servers: running }
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use nameplate::config::{Config, Sources};
 use nameplate::edge::{Edge, EdgeListeners, EdgeSettings, EdgeView};
 use nameplate::env::Env;
 use nameplate::feed::Feed;
@@ -12,6 +13,7 @@ use nameplate::mint;
 use nameplate::model::conclude::Rollout;
 use nameplate::model::feed::HostAction;
 use nameplate::model::id::{CertificateId, ChallengeId, DomainId, EventId, IssuerId, OrderId, TenantId};
+use nameplate::model::moment::Moment;
 use nameplate::model::secret::Secret;
 use nameplate::store::rollout::rollout;
 use nameplate::store::{OpenSettings, Store, outbox, sql};
@@ -60,8 +62,13 @@ impl TestCa {
 
     /// A leaf's PEM and its PKCS#8 key.
     pub fn leaf(&self, name: &str) -> (String, Vec<u8>) {
+        self.leaf_of(&[name])
+    }
+
+    /// The same for several names.
+    pub fn leaf_of(&self, names: &[&str]) -> (String, Vec<u8>) {
         let key = KeyPair::generate().unwrap();
-        let params = CertificateParams::new([name.to_owned()]).unwrap();
+        let params = CertificateParams::new(names.iter().map(|&n| n.to_owned()).collect::<Vec<_>>()).unwrap();
         (params.signed_by(&key, &self.issuer).unwrap().pem(), key.serialize_der())
     }
 }
@@ -198,6 +205,16 @@ impl World {
         id
     }
 
+    /// A certificate that the feed says expires then; announced.
+    pub async fn certificate_until(&self, name: &str, until: Moment) -> CertificateId {
+        let (chain, key) = self.ca.leaf(name);
+        let id = self.store_certificate(name, &chain, key).await;
+        let stmt = sql("UPDATE certificates SET not_after = $2 WHERE id = $1").bind(id.as_str()).bind(until);
+        assert_eq!(self.store.execute(stmt).await.unwrap(), 1);
+        self.announce("certificate", id.as_str(), 1).await;
+        id
+    }
+
     /// Stores a good certificate for a name and announces it.
     pub async fn certificate(&self, name: &str) -> CertificateId {
         let (chain, key) = self.ca.leaf(name);
@@ -267,6 +284,12 @@ impl World {
         let token = self.join_token().await;
         RunningEdge::start(&self.dir.path().join(name), name, upstream, Some(token)).await
     }
+
+    /// The same with other settings.
+    pub async fn edge_with(&self, name: &str, upstream: SocketAddr, change: impl FnOnce(&mut EdgeSettings)) -> RunningEdge {
+        let token = self.join_token().await;
+        RunningEdge::start_with(&self.dir.path().join(name), name, upstream, Some(token), change).await
+    }
 }
 
 pub struct RunningEdge {
@@ -279,14 +302,28 @@ pub struct RunningEdge {
 
 impl RunningEdge {
     pub async fn start(dir: &Path, name: &str, upstream: SocketAddr, join_token: Option<Secret>) -> RunningEdge {
-        let settings = EdgeSettings {
+        RunningEdge::start_with(dir, name, upstream, join_token, |_| {}).await
+    }
+
+    pub async fn start_with(
+        dir: &Path,
+        name: &str,
+        upstream: SocketAddr,
+        join_token: Option<Secret>,
+        change: impl FnOnce(&mut EdgeSettings),
+    ) -> RunningEdge {
+        let mut settings = EdgeSettings {
             state_dir: dir.to_owned(),
             name: name.to_owned(),
             upstream: format!("http://{upstream}"),
             https_port: 8443,
             join_token,
             drain: Duration::from_secs(20),
+            limits: Config::read(Sources::none()).unwrap().edge.limits,
+            access_log: None,
+            proof_secret: None,
         };
+        change(&mut settings);
         let edge = Edge::open(settings, Env::real()).unwrap();
         let plain = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let tls = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -1,9 +1,13 @@
 //! What the integration tests share.
 
+pub mod browser;
 pub mod direct_ca;
 pub mod dns_ask;
+pub mod dns_corpus;
 pub mod dns_world;
 pub mod feed_world;
+pub mod fleet_seed;
+pub mod live_origin;
 pub mod manifest;
 pub mod rig;
 pub mod seed;

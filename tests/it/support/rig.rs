@@ -16,12 +16,14 @@ use nameplate::env::Env;
 use nameplate::env::manual::Hand;
 use nameplate::jobs::hand::HandQueue;
 use nameplate::mint;
+use nameplate::model::claim::Claim;
 use nameplate::model::domain::RoutingMode;
 use nameplate::model::hostname::Hostname;
 use nameplate::model::id::{DomainId, EdgeId, IssuerId, TenantId};
 use nameplate::model::ledger::{Limit, ORDERS_PER_ACCOUNT};
 use nameplate::model::look::Platform;
 use nameplate::model::moment::Moment;
+use nameplate::model::standing;
 use nameplate::reach::{Answer, Reach, ReachError, Served};
 use nameplate::store::issuers::{self, IssuerSeed};
 use nameplate::store::{OpenSettings, Store, sql};
@@ -189,7 +191,9 @@ impl Rig {
             }),
             worker: "worker-0".into(),
             bells: Bells::default(),
+            fleet: app::fleet::Snapshots::default(),
             boundary: Arc::new(scissors.clone()),
+            meters: Arc::default(),
         };
         seed_issuer(&store, &env, "main", limit).await;
         let mut tx = store.begin().await.unwrap();
@@ -336,6 +340,7 @@ impl Rig {
         let app = self.new_worker();
         cut |= self.until_cut(async { app::account::ensure_all(&app).await.map(|_| ()) }).await;
         cut |= self.until_cut(async { app::dispatch::round(&app).await.map(|_| ()) }).await;
+        cut |= self.until_cut(async { app::offboard::round(&app).await.map(|_| ()) }).await;
         let mut ran = false;
         while let Some(id) = self.queue.pop(self.env.now()) {
             ran = true;
@@ -517,5 +522,23 @@ impl Rig {
             ))
             .await,
         );
+        self.check_standing().await;
+    }
+
+    /// What the fleet is counted by says of every row what the model says of it now.
+    pub async fn check_standing(&self) {
+        let stmt = sql("SELECT d.*, c.not_after AS ends, (SELECT o.state FROM orders o WHERE o.domain_id = d.id \
+               ORDER BY CASE WHEN o.state IN ('issued', 'failed', 'lost') THEN 1 ELSE 0 END, o.created_at DESC, o.id DESC \
+               LIMIT 1) AS order_state \
+             FROM domains d LEFT JOIN certificates c ON c.id = d.certificate_id");
+        for row in self.app.store.query(stmt).await.unwrap() {
+            let domain = nameplate::store::situation::domain(&row).unwrap();
+            let stands = standing::of_row(&domain, row.opt_parse("order_state").unwrap());
+            let ends = row.opt_moment("ends").unwrap().filter(|_| domain.claim == Claim::Live);
+            let written = (row.text("standing").unwrap(), row.text("acts").unwrap());
+            assert_eq!(written, (stands.code().to_owned(), stands.acts().as_str().to_owned()), "{}", domain.id);
+            assert_eq!(row.opt_moment("certificate_until").unwrap(), ends, "{}", domain.id);
+            assert!(row.moment("standing_since").unwrap() <= self.env.now());
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Where the real services are that `./scripts/test` starts.
+//! Where the real services and programs are that `./scripts/test` starts or installs.
 
 use std::env;
 use std::path::PathBuf;
@@ -11,6 +11,36 @@ pub fn postgres_url() -> String {
 /// The `pebble` program; a test starts one of its own.
 pub fn pebble_path() -> PathBuf {
     told("NAMEPLATE_TEST_PEBBLE").into()
+}
+
+/// Debian's certbot.
+pub fn certbot() -> PathBuf {
+    told("NAMEPLATE_TEST_CERTBOT").into()
+}
+
+/// Debian's Chromium.
+pub fn chromium() -> PathBuf {
+    told("NAMEPLATE_TEST_CHROMIUM").into()
+}
+
+/// What drives it.
+pub fn chromedriver() -> PathBuf {
+    told("NAMEPLATE_TEST_CHROMEDRIVER").into()
+}
+
+/// What imports roots into its certificate store.
+pub fn certutil() -> PathBuf {
+    told("NAMEPLATE_TEST_CERTUTIL").into()
+}
+
+/// The script of axe-core.
+pub fn axe() -> PathBuf {
+    told("NAMEPLATE_TEST_AXE").into()
+}
+
+/// The schemathesis program.
+pub fn schemathesis() -> PathBuf {
+    told("NAMEPLATE_TEST_SCHEMATHESIS").into()
 }
 
 fn told(name: &str) -> String {

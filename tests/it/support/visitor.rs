@@ -9,7 +9,7 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::service::service_fn;
 use hyper::{Request, Response};
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
@@ -20,15 +20,44 @@ use tokio_rustls::client::TlsStream;
 
 /// A TLS connection that trusts one root only; no server name is sent for an address.
 pub async fn connect(at: SocketAddr, name: &str, root: &CertificateDer<'static>) -> io::Result<TlsStream<TcpStream>> {
+    connect_alpn(at, name, root, &[]).await
+}
+
+/// The same, offering protocols.
+pub async fn connect_alpn(
+    at: SocketAddr,
+    name: &str,
+    root: &CertificateDer<'static>,
+    alpn: &[&[u8]],
+) -> io::Result<TlsStream<TcpStream>> {
     let mut roots = RootCertStore::empty();
     roots.add(root.clone()).unwrap();
-    let config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
+    let mut config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_root_certificates(roots)
         .with_no_client_auth();
+    config.alpn_protocols = alpn.iter().map(|protocol| protocol.to_vec()).collect();
     let name = ServerName::try_from(name.to_owned()).unwrap();
     TlsConnector::from(Arc::new(config)).connect(name, TcpStream::connect(at).await?).await
+}
+
+/// An HTTP/2 connection: what sends requests, and the connection's end.
+pub async fn h2<B>(
+    at: SocketAddr,
+    name: &str,
+    root: &CertificateDer<'static>,
+) -> (hyper::client::conn::http2::SendRequest<B>, tokio::task::JoinHandle<hyper::Result<()>>)
+where
+    B: hyper::body::Body + Send + Unpin + 'static,
+    B::Data: Send,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let stream = connect_alpn(at, name, root, &[b"h2"]).await.unwrap();
+    assert_eq!(stream.get_ref().1.alpn_protocol(), Some(b"h2".as_slice()));
+    let made = hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await;
+    let (sender, connection) = made.unwrap();
+    (sender, tokio::spawn(connection))
 }
 
 /// Writes a request and reads until the other side is done.

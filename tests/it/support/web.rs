@@ -6,14 +6,14 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderMap, Request, StatusCode};
-use base64::Engine as _;
 use http_body_util::BodyExt as _;
 use nameplate::app::tokens::{self, Principal};
-use nameplate::config::ApiConfig;
+use nameplate::config::{Config, Sources};
 use nameplate::model::hostname::NameRules;
 use nameplate::model::id::TenantId;
+use nameplate::model::ledger::Limit;
 use nameplate::model::records::ApexRoute;
-use nameplate::web::{WebSettings, WebState, router};
+use nameplate::web::{Brand, Live, WebSettings, WebState, router};
 use serde_json::Value;
 use tower::ServiceExt as _;
 
@@ -22,12 +22,16 @@ use super::rig::Rig;
 /// Where the pages think they are.
 pub const PUBLIC_URL: &str = "https://portal.example";
 
+/// So much that no test is held up that does not ask for it.
+const UNHURRIED: &str = "[api]\nrequests_per_minute = 1000000\nfailures_per_minute = 1000000\nbody_timeout = \"30s\"\n";
+
 /// The rig with its router, an operator, and tenants as asked for.
 pub struct Web {
     pub rig: Rig,
     pub router: Router,
+    pub live: Live,
     pub operator: String,
-    settings: Arc<WebSettings>,
+    state: WebState,
 }
 
 /// An answer, read whole.
@@ -46,6 +50,22 @@ impl Answer {
         self.headers.get(name).map_or("", |value| value.to_str().unwrap())
     }
 
+    /// What a browser sends back of the cookie that was set.
+    #[track_caller]
+    pub fn cookie(&self) -> String {
+        let set = self.header("set-cookie");
+        assert!(!set.is_empty(), "no cookie was set: {}", self.body);
+        set.split(';').next().unwrap().to_owned()
+    }
+
+    /// The token of the forms on this page.
+    #[track_caller]
+    pub fn csrf(&self) -> String {
+        let after =
+            self.body.split("name=\"csrf\" value=\"").nth(1).unwrap_or_else(|| panic!("no form token: {}", self.body));
+        after.split('"').next().unwrap().to_owned()
+    }
+
     /// The problem's status and code; checks that it is a whole problem document.
     #[track_caller]
     pub fn problem(&self) -> (u16, String) {
@@ -61,38 +81,50 @@ impl Answer {
 
 impl Web {
     pub async fn new(seed: u64) -> Web {
-        // So much that no test is held up that does not ask for it.
-        Web::paced(seed, 1_000_000, 1_000_000).await
+        Web::configured(seed, "").await
     }
 
     /// One whose callers may ask so often in a minute: with a token, and without.
     pub async fn paced(seed: u64, requests_per_minute: u32, failures_per_minute: u32) -> Web {
-        Web::over(Rig::new(seed).await, requests_per_minute, failures_per_minute).await
+        let pace =
+            format!("[api]\nrequests_per_minute = {requests_per_minute}\nfailures_per_minute = {failures_per_minute}\n");
+        Web::over(Rig::new(seed).await, &pace).await
     }
 
-    /// One over the database at `url`, which is empty.
-    pub async fn on(seed: u64, url: &str) -> Web {
-        Web::over(Rig::on(seed, url).await, 1_000_000, 1_000_000).await
+    /// Over a CA that takes so many orders.
+    pub async fn limited(seed: u64, limit: Limit) -> Web {
+        Web::on(Rig::with_limit(seed, "sqlite::memory:", limit).await, "").await
     }
 
-    async fn over(rig: Rig, requests_per_minute: u32, failures_per_minute: u32) -> Web {
-        let api = ApiConfig { requests_per_minute, failures_per_minute, body_timeout: Duration::from_secs(30) };
+    /// With these lines of configuration for the portal and the brand.
+    pub async fn configured(seed: u64, lines: &str) -> Web {
+        Web::on(Rig::new(seed).await, lines).await
+    }
+
+    /// Over a rig that is there.
+    pub async fn on(rig: Rig, lines: &str) -> Web {
+        Web::over(rig, &format!("{UNHURRIED}{lines}")).await
+    }
+
+    async fn over(rig: Rig, lines: &str) -> Web {
+        let config = Config::read(Sources::none().file("test", lines)).unwrap();
         let settings = WebSettings {
             public_url: PUBLIC_URL.to_owned(),
             rules: NameRules { reserved_zones: vec!["app.example".into()], extra_suffixes: vec!["test".into()] },
             apex: ApexRoute { target: None, addresses: vec!["192.0.2.80".parse().unwrap()] },
             trusted_proxies: vec![],
-            api,
+            portal: config.portal.clone(),
+            brand: Brand::new(&config.brand).unwrap(),
+            api: config.api,
         };
-        let settings = Arc::new(settings);
-        let router = router(WebState { app: rig.app.clone(), settings: Arc::clone(&settings) });
+        let state = WebState::new(rig.app.clone(), settings);
         let operator = Web::mint(&rig, &Principal::Operator).await;
-        Web { rig, router, operator, settings }
+        Web { rig, live: state.live.clone(), router: router(state.clone()), operator, state }
     }
 
     /// A second process on the same database.
     pub fn beside(&self) -> Router {
-        router(WebState { app: self.rig.app.clone(), settings: Arc::clone(&self.settings) })
+        router(WebState::new(self.rig.app.clone(), (*self.state.settings).clone()))
     }
 
     async fn mint(rig: &Rig, principal: &Principal) -> String {
@@ -135,13 +167,54 @@ impl Web {
         self.send(request.body(body).unwrap()).await
     }
 
-    /// A request of a browser that was asked for its password.
-    pub fn browser(&self, token: &str, method: &str, path: &str) -> axum::http::request::Builder {
-        let credentials = base64::engine::general_purpose::STANDARD.encode(format!("anybody:{token}"));
-        Request::builder()
-            .method(method)
-            .uri(path)
-            .header("authorization", format!("Basic {credentials}"))
-            .header("accept", "text/html,application/xhtml+xml")
+    /// A request of a browser with this cookie, if any.
+    pub fn browser(&self, cookie: &str, method: &str, path: &str) -> axum::http::request::Builder {
+        let mut request = Request::builder().method(method).uri(path).header("accept", "text/html,application/xhtml+xml");
+        if !cookie.is_empty() {
+            request = request.header("cookie", cookie);
+        }
+        request
+    }
+
+    /// A page.
+    pub async fn page(&self, cookie: &str, path: &str) -> Answer {
+        self.send(self.browser(cookie, "GET", path).body(Body::empty()).unwrap()).await
+    }
+
+    /// A form sent from our own page.
+    pub async fn post(&self, cookie: &str, path: &str, form: &str) -> Answer {
+        let request = self
+            .browser(cookie, "POST", path)
+            .header("origin", PUBLIC_URL)
+            .header("content-type", "application/x-www-form-urlencoded");
+        self.send(request.body(Body::from(form.to_owned())).unwrap()).await
+    }
+
+    /// The path of a fresh portal link for a tenant.
+    pub async fn portal_link(&self, tenant: &TenantId) -> String {
+        let body = serde_json::json!({ "tenant": tenant });
+        let made = self.api(&self.operator, "POST", "/api/v1/portal-links", Some(body)).await;
+        assert_eq!(made.status, 201, "{}", made.body);
+        made.json()["url"].as_str().unwrap().strip_prefix(PUBLIC_URL).unwrap().to_owned()
+    }
+
+    /// The cookie of a tenant's admin who came by a link.
+    pub async fn admin(&self, tenant: &TenantId) -> String {
+        let link = self.portal_link(tenant).await;
+        let entered = self.post("", &link, "").await;
+        assert_eq!(entered.status, 303, "{}", entered.body);
+        entered.cookie()
+    }
+
+    /// The cookie of a signed-in operator.
+    pub async fn signed_in_operator(&self) -> String {
+        let answer = self.post("", "/operator/sign-in", &format!("token={}", self.operator)).await;
+        assert_eq!(answer.status, 303, "{}", answer.body);
+        answer.cookie()
+    }
+
+    /// The token of the forms on a page.
+    pub async fn csrf(&self, cookie: &str) -> String {
+        self.page(cookie, "/domains/add").await.csrf()
     }
 }

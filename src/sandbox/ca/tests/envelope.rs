@@ -1,7 +1,10 @@
 //! The signed envelope: what is read, what is refused, and junk.
 
 use aws_lc_rs::rand::SystemRandom;
-use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair};
+use aws_lc_rs::rsa::KeySize;
+use aws_lc_rs::signature::{
+    ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair, RSA_PKCS1_SHA256, RsaKeyPair, RsaPublicKeyComponents,
+};
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD as B64;
 use proptest::prelude::*;
@@ -68,7 +71,7 @@ fn each_way_of_being_wrong_has_its_own_type() {
         h[field] = value;
         sign(&key, &h, "")
     };
-    assert_eq!(refusal(&with("alg", json!("RS256"))), Kind::BadSignatureAlgorithm);
+    assert_eq!(refusal(&with("alg", json!("PS256"))), Kind::BadSignatureAlgorithm);
     assert_eq!(refusal(&with("alg", json!("none"))), Kind::BadSignatureAlgorithm);
     assert_eq!(refusal(&with("nonce", json!("a nonce"))), Kind::BadNonce);
     assert_eq!(refusal(&with("nonce", Value::Null)), Kind::BadNonce);
@@ -82,7 +85,38 @@ fn each_way_of_being_wrong_has_its_own_type() {
     assert_eq!(refusal(&unprotected), Kind::Malformed);
     let algorithms =
         Jws::parse(with("alg", json!("HS256")).to_string().as_bytes()).unwrap_err().json()["algorithms"].clone();
-    assert_eq!(algorithms, json!(["ES256"]));
+    assert_eq!(algorithms, json!(["ES256", "RS256"]));
+}
+
+#[test]
+fn an_rsa_account_signs_by_rs256_alone() {
+    let mine = RsaKeyPair::generate(KeySize::Rsa2048).unwrap();
+    let public = RsaPublicKeyComponents::<Vec<u8>>::from(mine.public_key());
+    let jwk = json!({ "kty": "RSA", "n": B64.encode(&public.n), "e": B64.encode(&public.e) });
+    let signed = |alg: &str| {
+        let header = B64.encode(json!({ "alg": alg, "nonce": "bm9uY2U", "url": "u", "jwk": jwk }).to_string());
+        let mut signature = vec![0; mine.public_modulus_len()];
+        let message = format!("{header}.");
+        mine.sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), message.as_bytes(), &mut signature).unwrap();
+        Jws::parse(json!({ "protected": header, "payload": "", "signature": B64.encode(signature) }).to_string().as_bytes())
+    };
+    let jws = signed("RS256").unwrap();
+    let Signer::Key(shown) = jws.signer.clone() else { panic!("a jwk was given: {:?}", jws.signer) };
+    assert!(jws.verify(&shown).is_ok());
+    assert!(jws.verify(&Jwk::from_point(key().public_key().as_ref()).unwrap()).is_err());
+    assert!(signed("ES256").unwrap().verify(&shown).is_err(), "the algorithm must be the key's own");
+}
+
+#[test]
+fn an_rsa_thumbprint_is_that_of_rfc_7638() {
+    // The key of RFC 7638 §3.1, in an envelope that need not be signed to be read.
+    let n = "0vx7agoebGcQSuuPiLJXZptN9nndrQmbXEps2aiAFbWhM78LhWx4cbbfAAtVT86zwu1RK7aPFFxuhDR1L6tSoc_BJECPebWKRXjBZCiFV4n3oknjhMs\
+        tn64tZ_2W-5JsGY4Hc5n9yBXArwl93lqt7_RN5w6Cf0h4QyQ5v-65YGjQR0_FDW2QvzqY368QQMicAtaSqzs8KJZgnYb9c7d0zgdAZHzu6qMQvRL5hajrn1n91CbOpbIS\
+        D08qNLyrdkt-bFTWhAI4vMQFh6WeZu0fM4lFd2NcRwr3XPksINHaQ-G_xBniIqbw0Ls1jF44-csFCur-kEgU8awapJzKnqDKgw";
+    let header = json!({ "alg": "RS256", "nonce": "bm9uY2U", "url": "u", "jwk": { "kty": "RSA", "n": n, "e": "AQAB" } });
+    let body = json!({ "protected": B64.encode(header.to_string()), "payload": "", "signature": "" });
+    let Signer::Key(shown) = Jws::parse(body.to_string().as_bytes()).unwrap().signer else { panic!("a jwk was given") };
+    assert_eq!(shown.thumbprint(), "NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs");
 }
 
 proptest! {

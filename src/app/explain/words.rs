@@ -1,0 +1,103 @@
+//! What happens next, in plain sentences.
+
+use super::document::{EdgeStory, OrderStory, PlaceStory};
+use crate::app::show::DomainView;
+use crate::model::claim::Claim;
+use crate::model::moment::Moment;
+
+/// What the sentences are made from.
+pub(super) struct Facts<'a> {
+    pub(super) domain: &'a DomainView,
+    pub(super) place: Option<&'a PlaceStory>,
+    /// The latest first.
+    pub(super) orders: &'a [OrderStory],
+    pub(super) edges: &'a [EdgeStory],
+    pub(super) now: Moment,
+}
+
+pub(super) fn next(f: &Facts<'_>) -> Vec<String> {
+    match f.domain.claim {
+        Claim::AwaitingDns => awaiting(f),
+        Claim::Queued => queued(f),
+        Claim::Live => live(f),
+        Claim::Releasing => match f.domain.due_at {
+            Some(end) => vec![format!("Key and certificate are kept until {end} and destroyed then.")],
+            None => vec!["Key and certificate are destroyed once the grace is over.".to_owned()],
+        },
+        Claim::Expired => vec!["Nothing more happens until the name is claimed again, which gives a new value.".to_owned()],
+        Claim::Released | Claim::Withdrawn => vec!["Nothing more happens. Whoever claims the name begins anew.".to_owned()],
+    }
+}
+
+/// When somebody looks again.
+fn look(f: &Facts<'_>) -> String {
+    match f.domain.due_at {
+        Some(due) if due <= f.now => "A look at DNS is due now.".to_owned(),
+        Some(due) => format!("The next look at DNS is due at {due}; \"check now\" looks at once."),
+        None => "Nobody looks again before somebody asks.".to_owned(),
+    }
+}
+
+fn awaiting(f: &Facts<'_>) -> Vec<String> {
+    vec![
+        look(f),
+        "Once every check passes, this claim holds the name and its order joins the queue.".to_owned(),
+        format!(
+            "If that does not happen by {}, the attempt ends and the name needs a new value.",
+            f.domain.attempt.deadline
+        ),
+    ]
+}
+
+fn queued(f: &Facts<'_>) -> Vec<String> {
+    let open = f.orders.iter().find(|o| !matches!(o.state.as_str(), "issued" | "failed" | "lost"));
+    let mut out = match (open, f.place) {
+        (Some(o), _) if o.state == "waiting" && o.not_before.is_none() => {
+            vec!["No order is spent until every check passes again.".to_owned(), look(f)]
+        }
+        (Some(_), Some(place)) => vec![turn(place)],
+        (Some(o), None) if matches!(o.state.as_str(), "waiting" | "granted") => {
+            vec![format!("Its order {} at {} is {} and goes to the CA in its turn.", o.id, o.issuer, o.state)]
+        }
+        (Some(o), None) => vec![format!(
+            "The order is with {} since {} ({}); we ask again at {}.",
+            o.issuer,
+            o.state_since,
+            o.state,
+            f.domain.due_at.unwrap_or(f.now)
+        )],
+        (None, _) => vec!["A new order is opened in a moment.".to_owned()],
+    };
+    if let Some(paused) = f.place.and_then(|p| p.paused_until) {
+        out.push(format!("The certificate authority lets nothing of this account through before {paused}."));
+    }
+    out
+}
+
+fn turn(place: &PlaceStory) -> String {
+    let lane = place.lane;
+    match (place.position, place.expected_at) {
+        (_, None) => format!("Its order waits at {}, which has no account yet.", place.issuer),
+        (0, Some(at)) => format!("Its order is granted in the coming round at {} (lane {lane}), at {at}.", place.issuer),
+        (n, Some(at)) => format!(
+            "Its order is number {n} of {} that wait at {} (lane {lane}); its turn is expected at {at}.",
+            place.waiting, place.issuer
+        ),
+    }
+}
+
+fn live(f: &Facts<'_>) -> Vec<String> {
+    let mut out = Vec::new();
+    let without: Vec<&str> =
+        f.edges.iter().filter(|e| e.counted && (!e.has_it || e.observed.is_some())).map(|e| e.name.as_str()).collect();
+    if !without.is_empty() {
+        out.push(format!("These edges follow: {}.", without.join(", ")));
+    }
+    match &f.domain.certificate {
+        Some(c) if c.not_after <= f.now => out.push(format!("The certificate ended at {}.", c.not_after)),
+        Some(c) => out.push(format!("The certificate lasts until {}.", c.not_after)),
+        None => out.push("There is no certificate in use.".to_owned()),
+    }
+    out.push("A live name is looked at once a day; a difference is looked at again from everywhere at once.".to_owned());
+    out
+}

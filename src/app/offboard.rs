@@ -1,0 +1,155 @@
+//! Off-boarding: a tenant leaves, and nothing of it is served, ordered, renewed or reachable any more.
+//!
+//! One transaction says so: status, slug, canonical host, tokens. The status alone makes edges answer its names as unknown,
+//! and is what `plan` sees: each claim lets go by itself through the one door, however many there are and wherever a process
+//! dies. [`round`] only makes them due, a few hundred at a time, until none stands.
+
+use futures::stream::{self, StreamExt as _};
+
+use super::{App, AppError, ask};
+use crate::mint;
+use crate::model::checks;
+use crate::model::domain::Domain;
+use crate::model::evidence::{Check, Verdict};
+use crate::model::id::{DomainId, EventId, TenantId};
+use crate::model::look::{Ask, Depth};
+use crate::model::moment::Moment;
+use crate::model::tenant::Tenant;
+use crate::store::offboarding::{self, Progress};
+use crate::store::{Store, StoreError, tenants};
+
+/// Claims made due in one transaction.
+const BATCH: i64 = 200;
+/// Tenants taken off board at a time.
+const TENANTS: i64 = 50;
+/// While claims are still letting go, they are looked after this often.
+const AGAIN: std::time::Duration = std::time::Duration::from_secs(2);
+/// Names looked up at a time.
+const LOOKS: usize = 16;
+
+/// Why a tenant was not taken off board.
+#[derive(Debug, thiserror::Error)]
+pub enum OffboardError {
+    /// No such tenant.
+    #[error("there is no tenant {0}")]
+    NotFound(TenantId),
+    /// Not the caller's fault.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// A tenant that leaves.
+#[derive(Clone, Debug)]
+pub struct Leaving {
+    /// The tenant, deleted.
+    pub tenant: Tenant,
+    /// Whether this call began it.
+    pub new: bool,
+    /// How far it is.
+    pub progress: Progress,
+}
+
+/// Takes a tenant off board. There is no way back: the slug never returns. Asked again, it answers how far it is.
+pub async fn begin(store: &Store, env: &crate::env::Env, id: &TenantId, actor: &str) -> Result<Leaving, OffboardError> {
+    let now = env.now();
+    let (event, told) = (mint!(env, EventId), mint!(env, EventId));
+    let mut tx = store.begin().await?;
+    let new = offboarding::begin(&mut tx, id, actor, now, [event.as_str(), told.as_str()]).await?;
+    let missing = || OffboardError::NotFound(id.clone());
+    let tenant = tenants::lookup(&mut tx, id).await?.ok_or_else(missing)?;
+    let progress = offboarding::progress(&mut tx, id).await?.ok_or_else(missing)?;
+    tx.commit().await?;
+    if new {
+        tracing::info!(tenant.id = %id, tenant.slug = %tenant.slug, claims = progress.open, "a tenant is taken off board");
+    }
+    Ok(Leaving { tenant, new, progress })
+}
+
+/// How far a tenant's off-boarding is; nothing for a tenant that is not leaving.
+pub async fn progress(store: &Store, id: &TenantId) -> Result<Option<Progress>, StoreError> {
+    offboarding::progress(&mut store.read().await?, id).await
+}
+
+/// Makes claims of leaving tenants due, a batch a tenant; when to come again, if any still stand.
+pub async fn round(app: &App) -> Result<Option<Moment>, AppError> {
+    let mut next: Option<Moment> = None;
+    for tenant in offboarding::unfinished(&app.store, TENANTS).await? {
+        let now = app.env.now();
+        let mut tx = app.store.begin().await?;
+        let due = offboarding::make_due(&mut tx, &tenant, now, BATCH).await?;
+        for id in &due {
+            app.wake.wake(&mut tx, id, now).await?;
+        }
+        app.boundary.cross("before claims are made due").await;
+        tx.commit().await?;
+        app.boundary.cross("claims made due").await;
+        let full = i64::try_from(due.len()).is_ok_and(|n| n == BATCH);
+        if due.is_empty() && offboarding::finish(&app.store, &tenant, now).await? {
+            tracing::info!(tenant.id = %tenant, "every claim of this tenant is let go of");
+            continue;
+        }
+        let at = if full { now } else { now + AGAIN };
+        next = Some(next.map_or(at, |n| n.min(at)));
+    }
+    Ok(next)
+}
+
+/// A name that still leads to us although its tenant has left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dangling {
+    /// The claim it was.
+    pub domain: DomainId,
+    /// The name.
+    pub hostname: String,
+    /// What was seen now, one line a fact.
+    pub observed: Vec<String>,
+}
+
+/// Some of a tenant's former names, looked up just now.
+#[derive(Clone, Debug, Default)]
+pub struct LookedAt {
+    /// Those that still lead to us.
+    pub dangling: Vec<Dangling>,
+    /// Those of which nothing could be learnt.
+    pub unknown: Vec<String>,
+    /// How many were looked at.
+    pub looked: usize,
+    /// Where to go on; nothing when these were the last.
+    pub next: Option<DomainId>,
+}
+
+/// Looks whether DNS still sends a tenant's former names to us: up to `limit` of them after the claim `after`.
+pub async fn dangling(app: &App, tenant: &TenantId, after: Option<&DomainId>, limit: i64) -> Result<LookedAt, AppError> {
+    let rows = offboarding::left_behind(&app.store, tenant, after.map_or("", DomainId::as_str), limit).await?;
+    let next = rows.last().filter(|_| i64::try_from(rows.len()).is_ok_and(|n| n == limit)).map(|d| d.id.clone());
+    let mut names: Vec<Domain> = Vec::new();
+    for row in rows {
+        // A name claimed several times is looked at once, as it was claimed last.
+        names.retain(|d| d.hostname != row.hostname);
+        names.push(row);
+    }
+    let looked = names.len();
+    let seen: Vec<_> = stream::iter(names).map(|d| look(app, d)).buffered(LOOKS).collect().await;
+    let mut out = LookedAt { looked, next, ..LookedAt::default() };
+    for (domain, verdict, observed) in seen {
+        let hostname = domain.hostname.to_string();
+        match verdict {
+            Verdict::Pass => out.dangling.push(Dangling { domain: domain.id, hostname, observed }),
+            Verdict::Unknown => out.unknown.push(hostname),
+            Verdict::Wait | Verdict::Fail => {}
+        }
+    }
+    Ok(out)
+}
+
+async fn look(app: &App, domain: Domain) -> (Domain, Verdict, Vec<String>) {
+    let mut question = Ask::new(domain.hostname.clone(), app.settings.platform.clone());
+    question.depth = Depth::Routine;
+    question.routing = Some(ask::routing(app, &domain));
+    let seen = app.look.look(&question).await;
+    let finding = checks::judge(&question, &seen).into_iter().find(|f| f.check == Check::Routing);
+    match finding {
+        Some(finding) => (domain, finding.verdict(), finding.observed),
+        None => (domain, Verdict::Unknown, Vec::new()),
+    }
+}

@@ -1,0 +1,55 @@
+//! What a database says of itself: for `nameplate doctor`, which changes nothing.
+
+use std::path::PathBuf;
+
+use super::{Store, StoreError, StoreResult, sql};
+use crate::model::moment::Moment;
+
+/// A database's own word.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Health {
+    /// `SQLite 3.46.0`, `PostgreSQL 15.8`.
+    pub version: String,
+    /// The settings on which durability rests, as they stand.
+    pub durability: String,
+    /// Whether what is committed survives a power cut.
+    pub durable: bool,
+    /// Its clock; SQLite has none of its own.
+    pub now: Option<Moment>,
+    /// Its file, for SQLite.
+    pub file: Option<PathBuf>,
+}
+
+const SQLITE: &str = "SELECT sqlite_version() AS version, (SELECT synchronous FROM pragma_synchronous) AS synchronous, \
+     (SELECT journal_mode FROM pragma_journal_mode) AS journal, \
+     (SELECT file FROM pragma_database_list WHERE name = 'main') AS file";
+const POSTGRES: &str = "SELECT current_setting('server_version') AS version, current_setting('fsync') AS fsync, \
+     current_setting('synchronous_commit') AS commit, current_setting('full_page_writes') AS pages, \
+     CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT) AS now";
+
+/// Asks the database.
+pub async fn of(store: &Store) -> StoreResult<Health> {
+    let on_postgres = store.postgres_pool().is_some();
+    let rows = store.query(sql(if on_postgres { POSTGRES } else { SQLITE })).await?;
+    let row = rows.first().ok_or_else(|| StoreError::not_found("the database's own settings"))?;
+    if on_postgres {
+        let (fsync, commit, pages) = (row.text("fsync")?, row.text("commit")?, row.text("pages")?);
+        return Ok(Health {
+            version: format!("PostgreSQL {}", row.text("version")?),
+            durable: fsync == "on" && commit != "off" && pages == "on",
+            durability: format!("fsync={fsync} synchronous_commit={commit} full_page_writes={pages}"),
+            now: Some(row.moment("now")?),
+            file: None,
+        });
+    }
+    let (synchronous, journal) = (row.int("synchronous")?, row.text("journal")?);
+    let file = row.opt_text("file")?.filter(|file| !file.is_empty()).map(PathBuf::from);
+    Ok(Health {
+        version: format!("SQLite {}", row.text("version")?),
+        // 2 is FULL, 3 is EXTRA.
+        durable: synchronous >= 2 && file.is_some(),
+        durability: format!("synchronous={synchronous} journal_mode={journal}"),
+        now: None,
+        file,
+    })
+}

@@ -1,0 +1,143 @@
+//! What the portal's pages read: a tenant's domains by name, the rest of a history, and where the stream of events stands.
+
+use super::views::{EventRow, event};
+use super::{Row, Stmt, StoreResult, Tx, Value, sql};
+use crate::model::claim::Claim;
+use crate::model::evidence::Evidence;
+use crate::model::hostname::Hostname;
+use crate::model::id::{DomainId, TenantId};
+use crate::model::moment::Moment;
+use crate::model::order::OrderState;
+
+/// A domain as the list shows it.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "columns of the schema, described there")]
+pub struct ListedRow {
+    pub id: DomainId,
+    pub tenant_slug: String,
+    pub hostname: Hostname,
+    pub claim: Claim,
+    pub evidence: Vec<Evidence>,
+    pub order_state: Option<OrderState>,
+    pub not_after: Option<Moment>,
+    pub active: bool,
+    pub failures: i64,
+}
+
+/// Which domains a list holds, and where it begins.
+#[derive(Clone, Debug, Default)]
+pub struct Listing {
+    /// Of this tenant, or of all.
+    pub tenant: Option<TenantId>,
+    /// With this in their name.
+    pub part: String,
+    /// In one of these states; in any where there are none.
+    pub claims: Vec<Claim>,
+    /// After this name and id.
+    pub after: Option<(String, String)>,
+}
+
+const BY_TENANT: &str = "SELECT d.id, t.slug, d.hostname, d.claim, d.evidence, d.failures, d.active_since, \
+       (SELECT c.not_after FROM certificates c WHERE c.id = d.certificate_id AND c.destroyed_at IS NULL) AS not_after, \
+       (SELECT o.state FROM orders o WHERE o.domain_id = d.id ORDER BY o.created_at DESC, o.id DESC LIMIT 1) AS order_state \
+     FROM domains d JOIN tenants t ON t.id = d.tenant_id \
+     WHERE d.tenant_id = $1 AND (d.hostname, d.id) > ($2, $3) AND d.hostname LIKE $4 ESCAPE '!' \
+       AND ($5 = '' OR $5 LIKE '%,' || d.claim || ',%') ORDER BY d.hostname, d.id LIMIT $6";
+
+const BY_NAME: &str = "SELECT d.id, t.slug, d.hostname, d.claim, d.evidence, d.failures, d.active_since, \
+       (SELECT c.not_after FROM certificates c WHERE c.id = d.certificate_id AND c.destroyed_at IS NULL) AS not_after, \
+       (SELECT o.state FROM orders o WHERE o.domain_id = d.id ORDER BY o.created_at DESC, o.id DESC LIMIT 1) AS order_state \
+     FROM domains d JOIN tenants t ON t.id = d.tenant_id \
+     WHERE (d.hostname, d.id) > ($1, $2) AND d.hostname LIKE $3 ESCAPE '!' \
+       AND ($4 = '' OR $4 LIKE '%,' || d.claim || ',%') ORDER BY d.hostname, d.id LIMIT $5";
+
+fn statement(listing: &Listing, limit: i64) -> Stmt {
+    let (name, id) = listing.after.clone().unwrap_or_default();
+    let escaped = listing.part.replace('!', "!!").replace('%', "!%").replace('_', "!_");
+    let claims: String = listing.claims.iter().map(|claim| format!(",{claim}")).collect();
+    let claims = if claims.is_empty() { claims } else { claims + "," };
+    let query = match &listing.tenant {
+        Some(tenant) => sql(BY_TENANT).bind(tenant.as_str()),
+        None => sql(BY_NAME),
+    };
+    query.bind(name).bind(id).bind(format!("%{escaped}%")).bind(claims).bind(limit)
+}
+
+/// Domains in order of their names.
+pub async fn list(tx: &mut Tx, listing: &Listing, limit: i64) -> StoreResult<Vec<ListedRow>> {
+    let rows = tx.fetch_all(statement(listing, limit)).await?;
+    rows.iter().map(listed).collect()
+}
+
+fn listed(row: &Row) -> StoreResult<ListedRow> {
+    Ok(ListedRow {
+        id: row.parse("id")?,
+        tenant_slug: row.text("slug")?,
+        hostname: Hostname::trusted(&row.text("hostname")?),
+        claim: row.parse("claim")?,
+        evidence: row.json("evidence")?,
+        order_state: row.opt_parse("order_state")?,
+        not_after: row.opt_moment("not_after")?,
+        active: row.opt_int("active_since")?.is_some(),
+        failures: row.int("failures")?,
+    })
+}
+
+/// A domain's events before its `before`th, latest first.
+pub async fn history(tx: &mut Tx, id: &DomainId, before: i64, limit: i64) -> StoreResult<Vec<EventRow>> {
+    let query = sql("SELECT * FROM events WHERE domain_id = $1 AND domain_seq < $2 ORDER BY domain_seq DESC LIMIT $3");
+    tx.fetch_all(query.bind(id.as_str()).bind(before).bind(limit)).await?.iter().map(event).collect()
+}
+
+/// How far the stream of events has come.
+pub async fn position(tx: &mut Tx) -> StoreResult<i64> {
+    let row = tx.fetch_optional(sql("SELECT MAX(position) AS position FROM events")).await?;
+    row.map_or(Ok(0), |row| Ok(row.opt_int("position")?.unwrap_or(0)))
+}
+
+/// A numbered event, as far as the live pages need it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Moved {
+    /// Its place in the stream.
+    pub position: i64,
+    /// Whose it is.
+    pub tenant_id: Option<TenantId>,
+    /// What it is about.
+    pub domain_id: Option<DomainId>,
+}
+
+/// What moved after `position`.
+pub async fn moved(tx: &mut Tx, position: i64, limit: i64) -> StoreResult<Vec<Moved>> {
+    let query = sql("SELECT position, tenant_id, domain_id FROM events WHERE position > $1 ORDER BY position LIMIT $2");
+    let rows = tx.fetch_all(query.bind(position).bind(limit)).await?;
+    rows.iter()
+        .map(|row| {
+            Ok(Moved {
+                position: row.int("position")?,
+                tenant_id: row.opt_parse("tenant_id")?,
+                domain_id: row.opt_parse("domain_id")?,
+            })
+        })
+        .collect()
+}
+
+/// Whether something of a domain, of a tenant or at all moved after `position`.
+pub async fn moved_since(
+    tx: &mut Tx,
+    tenant: Option<&TenantId>,
+    domain: Option<&DomainId>,
+    position: i64,
+) -> StoreResult<bool> {
+    let query = sql("SELECT position FROM events WHERE position > $1 AND ($2 IS NULL OR tenant_id = $2) \
+         AND ($3 IS NULL OR domain_id = $3) ORDER BY position LIMIT 1");
+    let text = |id: Option<&str>| Value::Text(id.map(str::to_owned));
+    let query = query.bind(position).bind(text(tenant.map(TenantId::as_str))).bind(text(domain.map(DomainId::as_str)));
+    Ok(tx.fetch_optional(query).await?.is_some())
+}
+
+/// The names in a domain's certificate in use.
+pub async fn certificate_names(tx: &mut Tx, id: &DomainId) -> StoreResult<Vec<String>> {
+    let query = sql("SELECT n.name FROM certificate_names n JOIN domains d ON d.certificate_id = n.certificate_id \
+         WHERE d.id = $1 ORDER BY n.name");
+    tx.fetch_all(query.bind(id.as_str())).await?.iter().map(|row| row.text("name")).collect()
+}

@@ -1,0 +1,242 @@
+//! What a control plane counts, and the gauges that are read from its database.
+
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::Duration;
+
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+use super::catalogue as names;
+use super::labels::{One, Three, build, class, counters, gauges, times};
+use super::register::{register, registry, text};
+use crate::model::moment::Moment;
+
+/// How a step through the one door ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StepOutcome {
+    /// It was recorded.
+    Done,
+    /// Nothing was due, or somebody else is at it.
+    NotDue,
+    /// Somebody else moved the domain meanwhile.
+    Superseded,
+    /// It failed on our side and will be taken again.
+    Failed,
+}
+
+const OUTCOMES: [&str; 4] = ["done", "not_due", "superseded", "failed"];
+const CLAIMS: [&str; 7] = ["awaiting_dns", "queued", "live", "releasing", "released", "expired", "withdrawn"];
+const LANES: [&str; 3] = ["renewal", "single", "bulk"];
+const EDGE_STATES: [&str; 4] = ["counted", "silent", "lost", "drained"];
+const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+
+/// What the database holds, counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Census {
+    /// Domains by the word of their claim.
+    pub domains: Vec<(String, i64)>,
+    /// Waiting orders by the word of their lane.
+    pub orders_waiting: Vec<(String, i64)>,
+    /// Since when the longest overdue domain is due.
+    pub overdue_since: Option<Moment>,
+    /// Changes without a number.
+    pub outbox: i64,
+    /// Events without a number.
+    pub events: i64,
+    /// The feed's last number.
+    pub feed_position: i64,
+    /// Edges heard of that are neither lost nor drained.
+    pub edges_counted: i64,
+    /// Edges that have not been heard of for a while.
+    pub edges_silent: i64,
+    /// Edges left behind.
+    pub edges_lost: i64,
+    /// Edges taken out by an operator.
+    pub edges_drained: i64,
+    /// Counted edges that have not confirmed the last number.
+    pub edges_behind: i64,
+    /// The numbers that the furthest of those has yet to confirm.
+    pub edges_lag: i64,
+}
+
+/// The meters of one control plane.
+#[derive(Debug)]
+pub struct ControlMeters {
+    registry: Registry,
+    api: Family<Three, Counter>,
+    api_seconds: Histogram,
+    steps: Family<One, Counter>,
+    step_seconds: Histogram,
+    grants: Counter,
+    look_seconds: Histogram,
+    rearmed: Counter,
+    swept_at: AtomicI64,
+    sweep_age: Gauge<f64, AtomicU64>,
+    database_up: Gauge,
+    domains: Family<One, Gauge>,
+    orders_waiting: Family<One, Gauge>,
+    overdue: Gauge<f64, AtomicU64>,
+    outbox: Gauge,
+    events: Gauge,
+    feed_position: Gauge,
+    edges: Family<One, Gauge>,
+    edges_behind: Gauge,
+    edges_lag: Gauge,
+}
+
+impl Default for ControlMeters {
+    fn default() -> Self {
+        let mut meters = ControlMeters {
+            registry: registry(),
+            api: Family::default(),
+            api_seconds: times(),
+            steps: counters("outcome", &OUTCOMES),
+            step_seconds: times(),
+            grants: Counter::default(),
+            look_seconds: times(),
+            rearmed: Counter::default(),
+            swept_at: AtomicI64::new(i64::MIN),
+            sweep_age: Gauge::default(),
+            database_up: Gauge::default(),
+            domains: gauges("claim", &CLAIMS),
+            orders_waiting: gauges("lane", &LANES),
+            overdue: Gauge::default(),
+            outbox: Gauge::default(),
+            events: Gauge::default(),
+            feed_position: Gauge::default(),
+            edges: gauges("state", &EDGE_STATES),
+            edges_behind: Gauge::default(),
+            edges_lag: Gauge::default(),
+        };
+        let mut r = std::mem::take(&mut meters.registry);
+        register(&mut r, &names::API_REQUESTS, meters.api.clone());
+        register(&mut r, &names::API_SECONDS, meters.api_seconds.clone());
+        register(&mut r, &names::STEPS, meters.steps.clone());
+        register(&mut r, &names::STEP_SECONDS, meters.step_seconds.clone());
+        register(&mut r, &names::GRANTS, meters.grants.clone());
+        register(&mut r, &names::LOOK_SECONDS, meters.look_seconds.clone());
+        register(&mut r, &names::REARMED, meters.rearmed.clone());
+        register(&mut r, &names::SWEEP_AGE, meters.sweep_age.clone());
+        register(&mut r, &names::DATABASE_UP, meters.database_up.clone());
+        register(&mut r, &names::DOMAINS, meters.domains.clone());
+        register(&mut r, &names::ORDERS_WAITING, meters.orders_waiting.clone());
+        register(&mut r, &names::OVERDUE, meters.overdue.clone());
+        register(&mut r, &names::OUTBOX, meters.outbox.clone());
+        register(&mut r, &names::EVENTS, meters.events.clone());
+        register(&mut r, &names::FEED_POSITION, meters.feed_position.clone());
+        register(&mut r, &names::EDGES, meters.edges.clone());
+        register(&mut r, &names::EDGES_BEHIND, meters.edges_behind.clone());
+        register(&mut r, &names::EDGES_LAG, meters.edges_lag.clone());
+        register(&mut r, &names::CONTROL_BUILD, build());
+        meters.registry = r;
+        meters
+    }
+}
+
+impl ControlMeters {
+    /// A request to API or pages was answered. `route` comes from the list of routes.
+    pub fn api_request(&self, method: &str, route: &'static str, status: u16, took: Duration) {
+        let method = METHODS.iter().find(|known| **known == method).copied().unwrap_or("other");
+        self.api.get_or_create(&[("method", method), ("route", route), ("status", class(status))]).inc();
+        self.api_seconds.observe(took.as_secs_f64());
+    }
+
+    /// A step ended.
+    pub fn step(&self, outcome: StepOutcome, took: Duration) {
+        let word = match outcome {
+            StepOutcome::Done => OUTCOMES[0],
+            StepOutcome::NotDue => OUTCOMES[1],
+            StepOutcome::Superseded => OUTCOMES[2],
+            StepOutcome::Failed => OUTCOMES[3],
+        };
+        self.steps.get_or_create(&[("outcome", word)]).inc();
+        if outcome != StepOutcome::NotDue {
+            self.step_seconds.observe(took.as_secs_f64());
+        }
+    }
+
+    /// Grants were given.
+    pub fn grants(&self, count: usize) {
+        self.grants.inc_by(u64::try_from(count).unwrap_or(u64::MAX));
+    }
+
+    /// A look ended.
+    pub fn look(&self, took: Duration) {
+        self.look_seconds.observe(took.as_secs_f64());
+    }
+
+    /// A sweep did its work.
+    pub fn swept(&self, now: Moment, rearmed: usize) {
+        self.swept_at.store(now.micros(), Ordering::Relaxed);
+        self.rearmed.inc_by(u64::try_from(rearmed).unwrap_or(u64::MAX));
+    }
+
+    /// When a sweep last did its work.
+    pub fn swept_at(&self) -> Option<Moment> {
+        let at = self.swept_at.load(Ordering::Relaxed);
+        (at != i64::MIN).then(|| Moment::from_micros(at))
+    }
+
+    /// Takes over what the database said, or that it said nothing.
+    pub fn set(&self, census: Option<&Census>, now: Moment) {
+        self.sweep_age.set(self.swept_at().map_or(-1.0, |at| now.since(at).as_secs_f64()));
+        self.database_up.set(census.is_some().into());
+        let Some(census) = census else { return };
+        set_all(&self.domains, "claim", &CLAIMS, &census.domains);
+        set_all(&self.orders_waiting, "lane", &LANES, &census.orders_waiting);
+        self.overdue.set(census.overdue_since.map_or(0.0, |at| now.since(at).as_secs_f64()));
+        self.outbox.set(census.outbox);
+        self.events.set(census.events);
+        self.feed_position.set(census.feed_position);
+        let edges = [census.edges_counted, census.edges_silent, census.edges_lost, census.edges_drained];
+        for (state, count) in EDGE_STATES.into_iter().zip(edges) {
+            self.edges.get_or_create(&[("state", state)]).set(count);
+        }
+        self.edges_behind.set(census.edges_behind);
+        self.edges_lag.set(census.edges_lag);
+    }
+
+    /// What is scraped.
+    pub fn text(&self) -> String {
+        text(&self.registry)
+    }
+}
+
+/// Sets every known word, to 0 where nothing was counted.
+fn set_all(family: &Family<One, Gauge>, label: &'static str, words: &[&'static str], counted: &[(String, i64)]) {
+    for word in words {
+        let count = counted.iter().find(|(seen, _)| seen == word).map_or(0, |(_, count)| *count);
+        family.get_or_create(&[(label, *word)]).set(count);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_stay_within_their_lists() {
+        let meters = ControlMeters::default();
+        meters.api_request("BREW", "other", 404, Duration::from_millis(1));
+        meters.step(StepOutcome::Failed, Duration::from_secs(1));
+        let census = Census { domains: vec![("live".into(), 4), ("unheard".into(), 9)], edges_lag: 2, ..Census::default() };
+        meters.set(Some(&census), Moment::from_secs(10));
+        meters.set(None, Moment::from_secs(11));
+        let text = meters.text();
+        for line in [
+            "nameplate_api_requests_total{method=\"other\",route=\"other\",status=\"4xx\"} 1",
+            "nameplate_advance_steps_total{outcome=\"failed\"} 1",
+            "nameplate_domains{claim=\"live\"} 4",
+            "nameplate_domains{claim=\"queued\"} 0",
+            "nameplate_edges_lag 2",
+            "nameplate_database_up 0",
+            "nameplate_sweep_age_seconds -1.0",
+        ] {
+            assert!(text.lines().any(|l| l == line), "{line} in {text}");
+        }
+        assert!(!text.contains("unheard"));
+    }
+}

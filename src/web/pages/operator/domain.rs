@@ -1,0 +1,133 @@
+//! `GET /operator/domains/{id}`: what its tenant sees, and its inside.
+
+use askama::Template;
+use axum::extract::State;
+use axum::response::Html;
+use serde_json::Value;
+
+use super::line::Line;
+use super::{Operator, When, actor_tone, actor_word, claim_tone, claim_word, when};
+use crate::app::explain::{self, Inside, OrderStory, Story};
+use crate::app::show::CheckView;
+use crate::model::evidence::Verdict;
+use crate::model::id::DomainId;
+use crate::model::moment::Moment;
+use crate::store::fleet::lists;
+use crate::store::fleet::one::{self, HoldingRow};
+use crate::web::input::Id;
+use crate::web::problem::{Problem, html};
+use crate::web::state::WebState;
+
+/// So many other claims on the name, and so many events, are shown.
+const OTHERS: i64 = 12;
+const EVENTS: usize = 40;
+/// So much of a document is shown; the API has it whole.
+const LONGEST: usize = 4_000;
+
+#[derive(Template)]
+#[template(path = "operator/domain.html")]
+struct Page {
+    here: &'static str,
+    now: Moment,
+    story: Story,
+    inside: Inside,
+    holding: Option<HoldingRow>,
+    others: Vec<Line>,
+    own_page: String,
+}
+
+/// `GET /operator/domains/{id}`
+pub(in crate::web) async fn show(State(state): State<WebState>, _: Operator, Id(id): Id) -> Result<Html<String>, Problem> {
+    let id: DomainId = id.parse().map_err(|_| Problem::no_domain())?;
+    let story = explain::story(&state.app, &state.settings.apex, &id, true).await?;
+    let mut story = story.ok_or_else(Problem::no_domain)?;
+    story.domain.events.truncate(EVENTS);
+    let inside = story.inside.take().ok_or_else(Problem::no_domain)?;
+    let now = state.app.env.now();
+    let mut tx = state.app.store.read().await?;
+    let holding = one::holding(&mut tx, &story.domain.hostname).await?;
+    let mut others = lists::claims_on(&mut tx, &story.domain.hostname, OTHERS).await?;
+    drop(tx);
+    others.retain(|row| row.id != id);
+    let page = Page {
+        here: "domains",
+        now,
+        inside,
+        holding,
+        others: Line::all(&others, now),
+        own_page: state.domain_page(&id),
+        story,
+    };
+    html(&page)
+}
+
+impl Page {
+    fn at(&self, at: &Moment) -> When {
+        When::at(*at, self.now)
+    }
+
+    fn maybe(&self, at: &Option<Moment>) -> Option<When> {
+        when(*at, self.now)
+    }
+
+    fn claim(&self) -> &'static str {
+        claim_word(self.story.domain.claim)
+    }
+
+    fn claim_tone(&self) -> &'static str {
+        claim_tone(self.story.domain.claim)
+    }
+
+    fn mover(&self) -> &'static str {
+        actor_word(self.story.standing.who_acts)
+    }
+
+    fn mover_tone(&self) -> &'static str {
+        actor_tone(self.story.standing.who_acts)
+    }
+
+    fn verdict(&self, check: &CheckView) -> &'static str {
+        match check.verdict {
+            Verdict::Pass => "Right",
+            Verdict::Wait => "Not there yet",
+            Verdict::Fail => "Needs a change",
+            Verdict::Unknown => "Could not look",
+        }
+    }
+
+    fn verdict_tone(&self, check: &CheckView) -> &'static str {
+        match check.verdict {
+            Verdict::Pass => "good",
+            Verdict::Wait => "wait",
+            Verdict::Fail => "act",
+            Verdict::Unknown => "off",
+        }
+    }
+
+    fn check_name(&self, check: &CheckView) -> &'static str {
+        use crate::model::evidence::Check;
+        match check.check {
+            Check::Ownership => "Ownership",
+            Check::Routing => "Routing",
+            Check::Caa => "CAA",
+            Check::Delegation => "Challenge name",
+            Check::Holding => "Holding",
+        }
+    }
+
+    fn problem(&self, order: &OrderStory) -> Option<String> {
+        order.problem.as_ref().map(pretty)
+    }
+
+    fn detail(&self, detail: &Value) -> Option<String> {
+        detail.as_object().is_some_and(|fields| !fields.is_empty()).then(|| {
+            let text = detail.to_string();
+            text.chars().take(300).collect()
+        })
+    }
+}
+
+fn pretty(value: &Value) -> String {
+    let text = serde_json::to_string_pretty(value).unwrap_or_default();
+    text.chars().take(LONGEST).collect()
+}

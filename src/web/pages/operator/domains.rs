@@ -1,0 +1,136 @@
+//! `GET /operator/domains`: search by hostname, and lists by reason or by whose move it is.
+
+use askama::Template;
+use axum::extract::State;
+use axum::response::Html;
+use serde::Deserialize;
+
+use super::line::Line;
+use super::{Operator, PAGE, actor_word};
+use crate::app::{fleet, tenants};
+use crate::model::evidence::Actor;
+use crate::model::moment::Moment;
+use crate::model::standing::Standing;
+use crate::store::fleet::lists::{After, FleetRow};
+use crate::web::input::Asked;
+use crate::web::problem::{FieldError, Problem, html};
+use crate::web::query;
+use crate::web::state::WebState;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::web) struct ListQuery {
+    q: Option<String>,
+    reason: Option<String>,
+    acts: Option<String>,
+    cursor: Option<String>,
+}
+
+#[derive(Template)]
+#[template(path = "operator/domains.html")]
+struct Page {
+    here: &'static str,
+    title: String,
+    lead: String,
+    typed: String,
+    tenant: Option<(String, String)>,
+    rows: Vec<Line>,
+    next: Option<String>,
+}
+
+fn wrong_cursor() -> Problem {
+    let detail = "This is no cursor of this list; begin at its first page.".to_owned();
+    Problem::field(FieldError { field: "cursor".into(), code: "cursor_invalid", detail, suggestion: None })
+}
+
+/// The row after which a page begins, from `micros:id`.
+pub(super) fn after_of(cursor: Option<&str>) -> Result<After, Problem> {
+    let Some(cursor) = cursor else { return Ok(After::default()) };
+    let (at, id) = cursor.split_once(':').ok_or_else(wrong_cursor)?;
+    let at = at.parse().map(Moment::from_micros).map_err(|_| wrong_cursor())?;
+    Ok(After { at, id: id.to_owned() })
+}
+
+/// The cursor of the next page, where this one is full.
+pub(super) fn cursor_of(rows: &[FleetRow], at: impl Fn(&FleetRow) -> Moment) -> Option<String> {
+    rows.last().filter(|_| rows.len() == PAGE).map(|last| format!("{}:{}", at(last).micros(), last.id))
+}
+
+/// `GET /operator/domains`
+pub(in crate::web) async fn list(
+    State(state): State<WebState>,
+    _: Operator,
+    Asked(asked): Asked<ListQuery>,
+) -> Result<Html<String>, Problem> {
+    let cursor = asked.cursor.as_deref();
+    let page = match (&asked.q, &asked.reason, &asked.acts) {
+        (Some(typed), None, None) => found(&state, typed, cursor).await?,
+        (None, Some(code), None) => {
+            let standing = Standing::from_code(code).ok_or_else(Problem::no_route)?;
+            let after = after_of(cursor)?;
+            let limit = i64::try_from(PAGE).unwrap_or(i64::MAX);
+            let rows = fleet::list(&state.app, &fleet::Wanted::Standing(standing), &after, limit).await?;
+            let lead = format!("{} Longest first.", standing.sentence());
+            listed(&state, standing.code().to_owned(), lead, ("reason", code), &rows)
+        }
+        (None, None, Some(word)) => {
+            let actor = Actor::from_word(word).ok_or_else(Problem::no_route)?;
+            let after = after_of(cursor)?;
+            let limit = i64::try_from(PAGE).unwrap_or(i64::MAX);
+            let rows = fleet::list(&state.app, &fleet::Wanted::Acts(actor), &after, limit).await?;
+            let title = format!("{} move", actor_word(actor));
+            listed(&state, title, "Longest first, with what stands in the way.".to_owned(), ("acts", word), &rows)
+        }
+        (None, None, None) => Page {
+            here: "domains",
+            title: "Search".to_owned(),
+            lead: "By hostname: its beginning at any label, in either spelling. A domain’s or tenant’s id, and a slug, are found too."
+                .to_owned(),
+            typed: String::new(),
+            tenant: None,
+            rows: Vec::new(),
+            next: None,
+        },
+        _ => return Err(Problem::no_route()),
+    };
+    html(&page)
+}
+
+fn listed(state: &WebState, title: String, lead: String, (name, value): (&str, &str), rows: &[FleetRow]) -> Page {
+    let cursor = cursor_of(rows, |row| row.since);
+    Page {
+        here: "domains",
+        title,
+        lead,
+        typed: String::new(),
+        tenant: None,
+        rows: Line::all(rows, state.app.env.now()),
+        next: cursor.map(|cursor| format!("/operator/domains?{}", query(&[(name, value), ("cursor", &cursor)]))),
+    }
+}
+
+async fn found(state: &WebState, typed: &str, cursor: Option<&str>) -> Result<Page, Problem> {
+    let after = match cursor {
+        None => ("", ""),
+        Some(cursor) => cursor.rsplit_once(':').ok_or_else(wrong_cursor)?,
+    };
+    let results = fleet::search(&state.app, typed, after, PAGE).await?;
+    let tenant = if cursor.is_none() { tenants::find(&state.app.store, typed.trim()).await? } else { None };
+    let next = results.next.map(|(word, id)| {
+        let cursor = format!("{word}:{id}");
+        format!("/operator/domains?{}", query(&[("q", typed), ("cursor", &cursor)]))
+    });
+    let shown: String = typed.chars().take(200).collect();
+    Ok(Page {
+        here: "domains",
+        title: "Search".to_owned(),
+        lead: match results.rows.is_empty() {
+            true => "No hostname begins so, at any of its labels.".to_owned(),
+            false => "Hostnames that begin so, at any of their labels.".to_owned(),
+        },
+        typed: shown,
+        tenant: tenant.map(|t| (t.id.to_string(), t.slug.to_string())),
+        rows: Line::all(&results.rows, state.app.env.now()),
+        next,
+    })
+}

@@ -1,0 +1,202 @@
+//! `GET /operator`: the fleet on one page.
+
+use askama::Template;
+use axum::extract::State;
+use axum::response::Html;
+
+use super::edges::EdgeLine;
+use super::expiry::within;
+use super::line::Line;
+use super::queue::{QueueView, queue_views};
+use super::{Operator, When, actor_tone, actor_word, claim_tone, claim_word, grouped, share};
+use crate::app::fleet::{self, Budget, Overview, Snapshot, Tokens};
+use crate::model::claim::Claim;
+use crate::model::evidence::Actor;
+use crate::model::moment::Moment;
+use crate::model::standing::Standing;
+use crate::web::problem::{Problem, html};
+use crate::web::state::WebState;
+
+/// So many edges, and so many places of each queue, are on the first page; each has a page of its own.
+const EDGES: usize = 12;
+const PLACES: usize = 5;
+
+/// A bar of a picture, with what it says in words.
+struct Bar {
+    name: &'static str,
+    tone: &'static str,
+    n: String,
+    /// Of a thousand.
+    width: i64,
+    /// Where it begins in the stacked picture.
+    from: i64,
+    /// Its part of the whole, in percent.
+    percent: String,
+    /// Where its domains are listed.
+    href: Option<String>,
+}
+
+struct Group {
+    code: &'static str,
+    sentence: &'static str,
+    acts: &'static str,
+    tone: &'static str,
+    n: String,
+    rows: Vec<Line>,
+}
+
+pub(super) struct TokenLine {
+    issuer: String,
+    limit: String,
+    key: String,
+    left: u32,
+    burst: u32,
+    width: i64,
+    open: u32,
+    next: When,
+    full: When,
+}
+
+#[derive(Template)]
+#[template(path = "operator/overview.html")]
+struct Page {
+    here: &'static str,
+    counted: When,
+    open: i64,
+    total: String,
+    served: String,
+    alarms: Vec<String>,
+    movers: Vec<Bar>,
+    claims: Vec<Bar>,
+    groups: Vec<Group>,
+    more_groups: usize,
+    queues: Vec<QueueView>,
+    tokens: Vec<TokenLine>,
+    edges: Vec<EdgeLine>,
+    edge_count: usize,
+    counted_edges: usize,
+    ending: Vec<(i64, String)>,
+}
+
+/// `GET /operator`
+pub(in crate::web) async fn show(State(state): State<WebState>, _: Operator) -> Result<Html<String>, Problem> {
+    let overview = fleet::overview(&state.app).await?;
+    html(&page(&overview, state.app.env.now(), state.app.settings.min_edges))
+}
+
+fn page(o: &Overview, now: Moment, min_edges: usize) -> Page {
+    let s = &o.snapshot;
+    let open = s.domains(|c| c.claim.is_open());
+    let served = s.domains(|c| c.standing == Some(Standing::Serving));
+    let group = |g: &fleet::StuckGroup| Group {
+        code: g.standing.code(),
+        sentence: g.standing.sentence(),
+        acts: actor_word(g.standing.acts()),
+        tone: actor_tone(g.standing.acts()),
+        n: grouped(g.domains),
+        rows: Line::all(&g.worst, now),
+    };
+    Page {
+        here: "overview",
+        counted: When::at(s.taken_at, now),
+        open,
+        total: grouped(open),
+        served: grouped(served),
+        alarms: alarms(o, now, min_edges),
+        movers: movers(s, open, served),
+        claims: claims(s),
+        groups: o.groups.iter().map(group).collect(),
+        more_groups: o.more_groups,
+        queues: queue_views(&s.queues, now, PLACES),
+        tokens: o.budgets.iter().flat_map(|b| b.tokens.iter().map(|t| token_line(b, t, now))).collect(),
+        edges: o.edges.edges.iter().take(EDGES).map(|e| EdgeLine::of(e, now)).collect(),
+        edge_count: o.edges.edges.len(),
+        counted_edges: o.edges.counted(),
+        ending: [7, 14, 30].map(|days| (days, grouped(within(&s.ending, now, days)))).to_vec(),
+    }
+}
+
+/// What needs somebody now, the worst first.
+fn alarms(o: &Overview, now: Moment, min_edges: usize) -> Vec<String> {
+    let mut out = Vec::new();
+    match o.ended {
+        0 => {}
+        1 => out.push("1 name is live with a certificate that has ended.".to_owned()),
+        n => out.push(format!("{} names are live with a certificate that has ended.", grouped(n))),
+    }
+    let counted = o.edges.counted();
+    if counted < min_edges.max(1) {
+        out.push(format!("{counted} edges count and {} must: nothing is ordered until they do.", min_edges.max(1)));
+    }
+    match o.edges.in_trouble() {
+        0 => {}
+        n => out.push(format!("{n} of {} edges are silent or left behind.", o.edges.edges.len())),
+    }
+    match o.edges.exceptions.len() {
+        0 => {}
+        n => out.push(format!("{n} certificates are on an edge that does not serve them.")),
+    }
+    for budget in &o.budgets {
+        if let Some(until) = budget.paused_until {
+            out.push(format!("{} lets nothing through before {}.", budget.issuer, When::at(until, now).full));
+        }
+        if !budget.has_account {
+            let why = budget.account_problem.as_deref().map(|p| format!(": {p}")).unwrap_or_default();
+            out.push(format!("{} has given us no account yet{why}", budget.issuer));
+        }
+    }
+    out
+}
+
+fn bar(name: &'static str, tone: &'static str, n: i64, all: i64, href: Option<String>) -> Bar {
+    let permille = if all > 0 { n.saturating_mul(1000) / all } else { 0 };
+    Bar {
+        name,
+        tone,
+        n: grouped(n),
+        width: share(n, all),
+        from: 0,
+        percent: format!("{}.{} %", permille / 10, permille % 10),
+        href,
+    }
+}
+
+/// Open claims by whose move it is; those that are served wait for nobody and stand apart.
+fn movers(s: &Snapshot, open: i64, served: i64) -> Vec<Bar> {
+    let mut bars = vec![bar("Served", "good", served, open, Some("/operator/domains?reason=serving".into()))];
+    for actor in Actor::ALL {
+        let n = s.domains(|c| c.claim.is_open() && c.acts == *actor && c.standing != Some(Standing::Serving));
+        let name = if *actor == Actor::Nobody { "Under way" } else { actor_word(*actor) };
+        let href = (*actor != Actor::Nobody).then(|| format!("/operator/domains?acts={}", actor.as_str()));
+        bars.push(bar(name, actor_tone(*actor), n, open, href));
+    }
+    let mut from = 0;
+    for bar in &mut bars {
+        bar.from = from;
+        bar.width = bar.width.min(1000 - from);
+        from += bar.width;
+    }
+    bars
+}
+
+fn claims(s: &Snapshot) -> Vec<Bar> {
+    let all = s.domains(|_| true);
+    Claim::ALL
+        .iter()
+        .map(|claim| bar(claim_word(*claim), claim_tone(*claim), s.domains(|c| c.claim == *claim), all, None))
+        .collect()
+}
+
+fn token_line(budget: &Budget, t: &Tokens, now: Moment) -> TokenLine {
+    TokenLine {
+        issuer: budget.issuer.clone(),
+        limit: t.limit_name.replace('_', " "),
+        key: t.key.clone(),
+        left: t.left,
+        burst: t.limit.burst,
+        width: share(i64::from(t.left), i64::from(t.limit.burst)),
+        open: t.open,
+        next: When::at(t.next_at.max(budget.paused_until.unwrap_or(now)), now),
+        full: When::at(t.full_at, now),
+    }
+}

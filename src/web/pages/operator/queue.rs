@@ -1,0 +1,86 @@
+//! `GET /operator/queue`: who waits for the CA, in the order in which they will be served.
+
+use askama::Template;
+use axum::extract::State;
+use axum::response::Html;
+
+use super::{Operator, When, grouped, when};
+use crate::app::fleet::{self, IssuerQueue};
+use crate::model::moment::Moment;
+use crate::web::problem::{Problem, html};
+use crate::web::state::WebState;
+
+/// So many places of each queue are shown.
+const PLACES: usize = 100;
+
+/// A queue, as a page shows it.
+pub(super) struct QueueView {
+    pub(super) issuer: String,
+    pub(super) waiting: String,
+    pub(super) held_back: String,
+    pub(super) paused: Option<When>,
+    pub(super) has_account: bool,
+    pub(super) lanes: Vec<(&'static str, usize)>,
+    pub(super) places: Vec<PlaceLine>,
+    pub(super) last: Option<When>,
+}
+
+pub(super) struct PlaceLine {
+    pub(super) position: u32,
+    pub(super) domain_id: String,
+    pub(super) hostname: String,
+    pub(super) tenant: String,
+    pub(super) lane: &'static str,
+    pub(super) eta: Option<When>,
+}
+
+/// The queues with their first places.
+pub(super) fn queue_views(queues: &[IssuerQueue], now: Moment, places: usize) -> Vec<QueueView> {
+    queues.iter().map(|q| view(q, now, places)).collect()
+}
+
+fn view(q: &IssuerQueue, now: Moment, places: usize) -> QueueView {
+    let lanes = crate::model::order::Lane::ALL.iter();
+    QueueView {
+        issuer: q.issuer.clone(),
+        waiting: grouped(q.waiting),
+        held_back: grouped(q.held_back),
+        paused: when(q.paused_until, now),
+        has_account: q.has_account,
+        lanes: lanes.map(|lane| (lane.as_str(), q.orders.iter().filter(|o| o.lane == *lane).count())).collect(),
+        last: q.orders.last().and_then(|o| when(o.eta.map(|at| at.max(now)), now)),
+        places: q
+            .orders
+            .iter()
+            .take(places)
+            .map(|o| PlaceLine {
+                position: o.position,
+                domain_id: o.domain_id.to_string(),
+                hostname: o.hostname.display(),
+                tenant: o.tenant_slug.clone(),
+                lane: o.lane.as_str(),
+                eta: when(o.eta.map(|at| at.max(now)), now),
+            })
+            .collect(),
+    }
+}
+
+#[derive(Template)]
+#[template(path = "operator/queue.html")]
+struct Page {
+    here: &'static str,
+    counted: When,
+    queues: Vec<QueueView>,
+}
+
+/// `GET /operator/queue`
+pub(in crate::web) async fn show(State(state): State<WebState>, _: Operator) -> Result<Html<String>, Problem> {
+    let now = state.app.env.now();
+    let snapshot = fleet::snapshot(&state.app).await?;
+    let page = Page {
+        here: "queue",
+        counted: When::at(snapshot.taken_at, now),
+        queues: queue_views(&snapshot.queues, now, PLACES),
+    };
+    html(&page)
+}

@@ -1,0 +1,138 @@
+//! How both databases would run what pages, API and lists ask for: by an index, never through a whole table.
+
+use std::fs;
+use std::path::Path;
+
+use nameplate::store::{Store, sql};
+use sqlx::{AssertSqlSafe, Row as _};
+
+use crate::store_conformance::statements::{Found, statements};
+use crate::support::fleet_seed;
+use crate::support::rig::START;
+use crate::support::seed;
+use crate::support::stores::{Kind, TestStore};
+
+/// The files whose statements a page or a list of the API runs.
+const ASKED_BY_PAGES: &[&str] =
+    &["src/store/views.rs", "src/store/fleet/lists.rs", "src/store/fleet/one.rs", "src/store/fleet/queue.rs"];
+/// The counts of the snapshot read a covering index from end to end, and no row of the table.
+const COUNTS: &str = "src/store/fleet/counts.rs";
+/// The tables that grow with the fleet.
+const LARGE: &[&str] = &["domains", "events", "orders", "certificates", "attempts", "domain_words", "outbox", "grants"];
+
+fn read(file: &str) -> Vec<Found> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
+    let found = statements(file, &fs::read_to_string(path).unwrap());
+    assert!(!found.is_empty(), "no statement in {file}");
+    found
+}
+
+async fn seeded(kind: Kind) -> TestStore {
+    let test = TestStore::migrated(kind).await;
+    let issuer = nameplate::model::id::IssuerId::mint(START, [1; 10]);
+    test.store.execute(seed::issuer(&issuer)).await.unwrap();
+    fleet_seed::fill(&test.store, 6_000, 60, issuer.as_str(), START).await;
+    test
+}
+
+/// What the database would do, one line a step.
+async fn plan(store: &Store, text: &str) -> Vec<String> {
+    if let Some(pool) = store.sqlite_pool() {
+        let rows = sqlx::query(AssertSqlSafe(format!("EXPLAIN QUERY PLAN {text}"))).fetch_all(pool).await.unwrap();
+        return rows.iter().map(|row| row.get::<String, _>("detail")).collect();
+    }
+    let pool = store.postgres_pool().unwrap();
+    let mut tx = pool.begin().await.unwrap();
+    // A statement is planned before its values are known, as the tenth run of a prepared one may be.
+    sqlx::query("SET LOCAL plan_cache_mode = force_generic_plan").execute(&mut *tx).await.unwrap();
+    sqlx::query(AssertSqlSafe(format!("PREPARE asked AS {text}"))).execute(&mut *tx).await.unwrap();
+    let count = (1..).take_while(|n| text.contains(&format!("${n}"))).count();
+    let values = if count == 0 { String::new() } else { format!("({})", vec!["NULL"; count].join(", ")) };
+    let rows = sqlx::query(AssertSqlSafe(format!("EXPLAIN EXECUTE asked{values}"))).fetch_all(&mut *tx).await.unwrap();
+    let lines = rows.iter().map(|row| row.get::<String, _>(0)).collect();
+    sqlx::query("DEALLOCATE asked").execute(&mut *tx).await.unwrap();
+    lines
+}
+
+/// The steps of a plan that read a large table from end to end.
+fn whole_tables(plan: &[String]) -> Vec<&String> {
+    let names = |line: &str, before: &str| {
+        line.split_once(before).is_some_and(|(_, rest)| {
+            let table = rest.split_whitespace().next().unwrap_or_default();
+            LARGE.contains(&table) || LARGE.iter().any(|large| large.starts_with(table) && table.len() == 1)
+        })
+    };
+    // PostgreSQL says `Seq Scan on domains d`; SQLite says `SCAN d` for what it does not search.
+    plan.iter().filter(|line| names(line, "Seq Scan on ") || names(line, "SCAN ")).collect()
+}
+
+#[tokio::test]
+async fn no_statement_of_a_page_reads_a_whole_table() {
+    let mut wrong = Vec::new();
+    let mut asked = 0;
+    for kind in [Kind::SqliteMemory, Kind::Postgres] {
+        let test = seeded(kind).await;
+        for Found { place, text } in ASKED_BY_PAGES.iter().flat_map(|file| read(file)) {
+            let plan = plan(&test.store, &text).await;
+            asked += 1;
+            // The list of all domains, and the stream of all events, walk their key and stop at their limit.
+            let by_key = |line: &&String| line.contains("USING INDEX") || line.contains("USING COVERING INDEX");
+            let slow: Vec<&String> = whole_tables(&plan).into_iter().filter(|line| !by_key(line)).collect();
+            if !slow.is_empty() {
+                wrong.push(format!("{place} on {kind:?}: {}\n    {}", text, plan.join("\n    ")));
+            }
+        }
+        test.remove().await;
+    }
+    assert!(asked > 40, "{asked} statements were asked about");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[tokio::test]
+async fn lists_come_out_of_their_index_in_order() {
+    for kind in [Kind::SqliteMemory, Kind::Postgres] {
+        let test = seeded(kind).await;
+        for Found { place, text } in read("src/store/fleet/lists.rs") {
+            let plan = plan(&test.store, &text).await;
+            let sorted = plan.iter().any(|line| {
+                line.contains("TEMP B-TREE") || line.trim_start().starts_with("->  Sort") || line.starts_with("Sort")
+            });
+            // The claims on one hostname are few: they may be sorted.
+            assert!(!sorted || text.contains("d.hostname = $1"), "{place} on {kind:?} sorts:\n{}", plan.join("\n"));
+        }
+        test.remove().await;
+    }
+}
+
+#[tokio::test]
+async fn counts_read_an_index_and_no_row() {
+    for kind in [Kind::SqliteMemory, Kind::Postgres] {
+        let test = seeded(kind).await;
+        for Found { place, text } in read(COUNTS) {
+            let plan = plan(&test.store, &text).await;
+            let covered = plan.iter().any(|line| line.contains("COVERING INDEX") || line.contains("Index Only Scan"));
+            assert!(covered, "{place} on {kind:?}:\n{}", plan.join("\n"));
+            assert!(!plan.iter().any(|line| line.contains("Seq Scan")), "{place} on {kind:?}:\n{}", plan.join("\n"));
+        }
+        test.remove().await;
+    }
+}
+
+/// The fleet that these tests and the benchmark fill is one that the model would have written.
+#[tokio::test]
+async fn the_seeded_fleet_stands_where_the_model_says() {
+    let test = seeded(Kind::SqliteMemory).await;
+    let stmt = sql("SELECT d.*, o.state AS order_state FROM domains d LEFT JOIN orders o ON o.domain_id = d.id");
+    let rows = test.store.query(stmt).await.unwrap();
+    assert_eq!(rows.len(), 6_000);
+    for row in rows {
+        let mut domain = nameplate::store::situation::domain(&row).unwrap();
+        let order = row.opt_parse("order_state").unwrap();
+        let written = row.text("standing").unwrap();
+        if written == "rolling_out" {
+            domain.active_since = None;
+        }
+        assert_eq!(nameplate::model::standing::of_row(&domain, order).code(), written, "{}", domain.id);
+    }
+    test.remove().await;
+}
