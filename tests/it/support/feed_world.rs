@@ -56,6 +56,8 @@ impl TestCa {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(Vec::<String>::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        // Of the same name, a leaf would look signed by itself.
+        params.distinguished_name.push(rcgen::DnType::CommonName, "The test's root");
         let root = params.self_signed(&key).unwrap().der().clone();
         TestCa { issuer: Issuer::new(params, key), root }
     }
