@@ -252,7 +252,7 @@ async fn another_tenants_domain_answers_as_an_unknown_one_on_every_route() {
     let theirs = web.rig.claim(&acme, "support.acme.test").await.to_string();
     let unknown = "dom_00000000000000000000000000000000";
     let mut walked = 0;
-    for route in ROUTES.iter().filter(|route| route.path.contains("{id}")) {
+    for route in ROUTES.iter().filter(|route| route.path.starts_with("/api/") && route.path.contains("{id}")) {
         let (present, absent) = if route.path.contains("tenants") {
             (acme.to_string(), "ten_00000000000000000000000000000000".to_owned())
         } else {
@@ -276,7 +276,7 @@ async fn another_tenants_domain_answers_as_an_unknown_one_on_every_route() {
         assert_eq!(answers[0].0.len(), answers[1].0.len());
         walked += 1;
     }
-    assert_eq!(walked, 7);
+    assert_eq!(walked, 6);
     // Lists and bodies give nothing away either.
     assert_eq!(web.api(&other_token, "GET", "/api/v1/domains", None).await.json()["items"], json!([]));
     assert_eq!(

@@ -18,7 +18,7 @@ use serde::Serialize;
 use super::problem::{FieldError, Problem};
 
 /// A page of a list.
-#[derive(Serialize)]
+#[derive(Serialize, utoipa::ToSchema)]
 pub(super) struct Page<T> {
     items: Vec<T>,
     /// Where the next page is; null on the last one.

@@ -42,8 +42,7 @@ impl Face {
     /// How the certificate's days are spent.
     pub(super) fn lifetime(&self) -> Option<Lifetime> {
         let certificate = self.view.certificate.as_ref()?;
-        let day = |time: std::time::Duration| time.as_secs().div_ceil(86_400);
-        let days = day(certificate.not_after.since(certificate.not_before)).max(1);
+        let days = ((certificate.not_after.since(certificate.not_before).as_secs() + 43_200) / 86_400).max(1);
         Some(Lifetime { days, used: (self.now.since(certificate.not_before).as_secs() / 86_400).min(days) })
     }
 
