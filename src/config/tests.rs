@@ -156,3 +156,40 @@ fn the_reference_lists_exactly_the_keys_there_are() {
     let remedy = "write it anew: cargo run -- config reference > docs/configuration.md";
     assert!(written == told, "{remedy}\nstale: {stale:#?}\nmissing: {missing:#?}");
 }
+
+#[test]
+fn the_public_url_is_https_or_on_loopback() {
+    for url in ["http://127.0.0.1:8080", "http://[::1]:8080", "http://localhost", "https://domains.example.com"] {
+        let config = Config::read(Sources::none().file("n.toml", format!("[server]\npublic_url = \"{url}\"\n"))).unwrap();
+        assert_eq!(config.server.public_url.unwrap().as_str(), url);
+    }
+    for url in
+        ["http://domains.example.com", "http://10.0.0.1", "http://localhost.example.com", "http://127.0.0.1.example.com"]
+    {
+        let told = problems(Sources::none().file("n.toml", format!("[server]\npublic_url = \"{url}\"\n")));
+        assert!(
+            told.len() == 1 && told[0].starts_with("server.public_url: ") && told[0].contains("in the clear"),
+            "{told:?}"
+        );
+    }
+}
+
+#[test]
+fn portal_and_brand_are_refused_where_they_cannot_be_used() {
+    let text = "[portal]\nlink_lifetime = \"10s\"\nreturn_urls = \"http://app.example.com/\"\n\
+        frame_ancestors = \"https://app.example.com/path\"\n[brand]\naccent = \"blue\"\nsupport = \"javascript:alert(1)\"\n\
+        name = \"a name that is much too long for the head of a page\"\nlogo_url = \"http://cdn.example/x.png\"\n";
+    let told = problems(Sources::none().file("n.toml", text));
+    let keys: Vec<&str> = told.iter().map(|line| line.split(':').next().unwrap()).collect();
+    let mut expected = [
+        "portal.link_lifetime",
+        "portal.return_urls",
+        "portal.frame_ancestors",
+        "brand.accent",
+        "brand.support",
+        "brand.name",
+        "brand.logo_url",
+    ];
+    expected.sort_unstable();
+    assert_eq!(keys, expected, "{told:?}");
+}

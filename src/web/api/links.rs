@@ -6,13 +6,14 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 
 use super::domains::tenant_of;
 use super::{Page, cursor, page_length};
 use crate::app::links::{self, MintedLink, NewLink};
 use crate::app::show;
 use crate::app::tokens::{Caller, Principal};
-use crate::config::{ReturnUrl, Setting as _};
+use crate::config::ReturnUrl;
 use crate::model::id::{DomainId, LinkId, TenantId};
 use crate::store::links::{LinkKind, LinkRow};
 use crate::web::auth::ApiCaller;
@@ -20,40 +21,66 @@ use crate::web::input::{Asked, Id, Json};
 use crate::web::problem::{FieldError, Problem};
 use crate::web::state::WebState;
 
-/// The longest a hand-off link may be good for.
-const LONGEST: Duration = Duration::from_secs(90 * 86_400);
+/// The shortest and the longest that a hand-off link may be good for, in seconds.
+const SHORTEST: u64 = 60;
+const LONGEST: u64 = 90 * 86_400;
 
-#[derive(Deserialize)]
+/// A link into the portal to make.
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({ "tenant": "acme", "return_url": "https://app.example.com/settings/domains" }))]
 pub(in crate::web) struct NewPortalLink {
+    /// For which tenant, by id or slug; a tenant's token may leave it out.
+    #[schema(nullable = true)]
     tenant: Option<String>,
+    /// The domain that it leads to, instead of the list.
+    #[schema(nullable = true)]
     domain: Option<String>,
+    /// Where "back to the application" leads; under one of `portal.return_urls`.
+    #[schema(nullable = true, max_length = 2000)]
     return_url: Option<String>,
 }
 
-#[derive(Deserialize)]
+/// A link to make for whoever owns the DNS of a domain.
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::web) struct NewHandOffLink {
+    /// The id of the domain.
     domain: String,
-    expires_in: Option<String>,
+    /// After how many seconds it ends; `portal.hand_off_lifetime` where nothing is said.
+    #[schema(minimum = 60, maximum = 7776000_i64, nullable = true)]
+    expires_in: Option<u64>,
 }
 
-#[derive(Serialize)]
-struct LinkBody {
-    id: LinkId,
-    tenant_id: TenantId,
-    domain_id: Option<DomainId>,
+/// A link, without what opens it.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Link)]
+pub(in crate::web) struct LinkBody {
+    /// Its id, by which it is taken back.
+    id: String,
+    /// Whose it is.
+    tenant_id: String,
+    /// The domain that it leads to, or shows.
+    domain_id: Option<String>,
+    /// Where the portal leads back to.
     return_url: Option<String>,
+    /// Who asked for it.
     created_by: String,
+    /// When it was made.
     created_at: String,
+    /// When it ends.
     expires_at: String,
+    /// When it signed somebody in.
     used_at: Option<String>,
+    /// When it was taken back.
     revoked_at: Option<String>,
 }
 
-/// What is said of a link when it is made: this once with its URL.
-#[derive(Serialize)]
-struct MadeBody {
+/// A link that was just made. Its URL is shown this once.
+#[derive(Serialize, ToSchema)]
+#[schema(as = MadeLink)]
+pub(in crate::web) struct MadeBody {
+    /// What to open.
     url: String,
     #[serde(flatten)]
     link: LinkBody,
@@ -61,9 +88,9 @@ struct MadeBody {
 
 fn body(link: LinkRow) -> LinkBody {
     LinkBody {
-        id: link.id,
-        tenant_id: link.tenant_id,
-        domain_id: link.domain_id,
+        id: link.id.into(),
+        tenant_id: link.tenant_id.into(),
+        domain_id: link.domain_id.map(String::from),
         return_url: link.return_url,
         created_by: link.created_by,
         created_at: link.created_at.rfc3339(),
@@ -103,7 +130,16 @@ fn answer(state: &WebState, path: &str, url: String, link: LinkRow) -> impl Into
     (StatusCode::CREATED, [(header::LOCATION, location)], axum::Json(MadeBody { url, link: body(link) }))
 }
 
-/// `POST /api/v1/portal-links`: an operator for any tenant, a tenant for itself.
+/// Make a portal link
+///
+/// It signs a tenant's admin in, once. An operator makes links for any tenant, a tenant for itself.
+#[utoipa::path(post, path = "/api/v1/portal-links", tag = "Links", operation_id = "createPortalLink",
+    request_body = NewPortalLink,
+    responses(
+        (status = 201, description = "The link; its URL is shown this once.", body = MadeBody, headers(("Location" = String, description = "Where it is."))),
+        (status = 409, description = "`tenant_not_active`"),
+        (status = 422, description = "`tenant_missing`, `tenant_unknown`, `domain_unknown`, `return_url_not_allowed`, `wrong_fields`"),
+    ))]
 pub(in crate::web) async fn create_portal_link(
     State(state): State<WebState>,
     ApiCaller(caller): ApiCaller,
@@ -131,19 +167,28 @@ pub(in crate::web) async fn create_portal_link(
     Ok(answer(&state, "/api/v1/portal-links", url, minted.row))
 }
 
-/// `POST /api/v1/hand-off-links`: for whoever owns the DNS of one domain.
+/// Make a hand-off link
+///
+/// It shows one domain's records and state to whoever owns its DNS, without an account.
+#[utoipa::path(post, path = "/api/v1/hand-off-links", tag = "Links", operation_id = "createHandOffLink",
+    request_body = NewHandOffLink,
+    responses(
+        (status = 201, description = "The link; its URL is shown this once.", body = MadeBody, headers(("Location" = String, description = "Where it is."))),
+        (status = 409, description = "`tenant_not_active`"),
+        (status = 422, description = "`domain_unknown`, `expiry_out_of_range`, `wrong_fields`"),
+    ))]
 pub(in crate::web) async fn create_hand_off_link(
     State(state): State<WebState>,
     ApiCaller(caller): ApiCaller,
     Json(wanted): Json<NewHandOffLink>,
 ) -> Result<impl IntoResponse, Problem> {
     let (domain, tenant) = domain_of(&state, &caller, &wanted.domain).await?;
-    let lifetime = match wanted.expires_in.as_deref() {
+    let lifetime = match wanted.expires_in {
         None => state.settings.portal.hand_off_lifetime,
-        Some(text) => {
-            Duration::read(text).filter(|time| (Duration::from_secs(60)..=LONGEST).contains(time)).ok_or_else(|| {
-                wrong("/expires_in", "expires_in_invalid", "Give a time from one minute to 90 days, such as 12h or 7d.")
-            })?
+        Some(secs @ SHORTEST..=LONGEST) => Duration::from_secs(secs),
+        Some(secs) => {
+            let detail = format!("expires_in is {secs}; it must be from {SHORTEST} to {LONGEST} seconds, or left out.");
+            return Err(wrong("/expires_in", "expiry_out_of_range", detail));
         }
     };
     let new = NewLink { kind: LinkKind::HandOff, tenant, domain: Some(domain), return_url: None, lifetime };
@@ -152,11 +197,16 @@ pub(in crate::web) async fn create_hand_off_link(
     Ok(answer(&state, "/api/v1/hand-off-links", url, minted.row))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub(in crate::web) struct LinksQuery {
+    /// Of this tenant only, by id or slug.
     tenant: Option<String>,
+    /// Where the page begins, out of the `next` of the page before.
     cursor: Option<String>,
+    /// How many at most.
+    #[param(minimum = 1, maximum = 200)]
     limit: Option<u32>,
 }
 
@@ -193,7 +243,11 @@ async fn revoke(state: WebState, caller: Caller, id: &str, kind: LinkKind) -> Re
     Ok(axum::Json(body(link)))
 }
 
-/// `GET /api/v1/portal-links`: oldest first; a tenant sees its own.
+/// List portal links
+///
+/// Oldest first, without what opens them; a tenant sees its own.
+#[utoipa::path(get, path = "/api/v1/portal-links", tag = "Links", operation_id = "listPortalLinks", params(LinksQuery),
+    responses((status = 200, description = "A page of links.", body = Page<LinkBody>)))]
 pub(in crate::web) async fn list_portal_links(
     State(state): State<WebState>,
     ApiCaller(caller): ApiCaller,
@@ -202,7 +256,11 @@ pub(in crate::web) async fn list_portal_links(
     list(state, caller, query, LinkKind::Portal, "/api/v1/portal-links").await
 }
 
-/// `GET /api/v1/hand-off-links`: oldest first; a tenant sees its own.
+/// List hand-off links
+///
+/// Oldest first, without what opens them; a tenant sees its own.
+#[utoipa::path(get, path = "/api/v1/hand-off-links", tag = "Links", operation_id = "listHandOffLinks", params(LinksQuery),
+    responses((status = 200, description = "A page of links.", body = Page<LinkBody>)))]
 pub(in crate::web) async fn list_hand_off_links(
     State(state): State<WebState>,
     ApiCaller(caller): ApiCaller,
@@ -211,7 +269,12 @@ pub(in crate::web) async fn list_hand_off_links(
     list(state, caller, query, LinkKind::HandOff, "/api/v1/hand-off-links").await
 }
 
-/// `DELETE /api/v1/portal-links/{id}`: 200 with what became of it.
+/// Take a portal link back
+///
+/// Sessions that it began go on.
+#[utoipa::path(delete, path = "/api/v1/portal-links/{id}", tag = "Links", operation_id = "revokePortalLink",
+    params(("id" = String, Path, description = "The link's id.")),
+    responses((status = 200, description = "What became of it.", body = LinkBody), (status = 404, description = "`link_not_found`")))]
 pub(in crate::web) async fn revoke_portal_link(
     State(state): State<WebState>,
     ApiCaller(caller): ApiCaller,
@@ -220,7 +283,12 @@ pub(in crate::web) async fn revoke_portal_link(
     revoke(state, caller, &id, LinkKind::Portal).await
 }
 
-/// `DELETE /api/v1/hand-off-links/{id}`: 200 with what became of it.
+/// Take a hand-off link back
+///
+/// Its page says so from then on.
+#[utoipa::path(delete, path = "/api/v1/hand-off-links/{id}", tag = "Links", operation_id = "revokeHandOffLink",
+    params(("id" = String, Path, description = "The link's id.")),
+    responses((status = 200, description = "What became of it.", body = LinkBody), (status = 404, description = "`link_not_found`")))]
 pub(in crate::web) async fn revoke_hand_off_link(
     State(state): State<WebState>,
     ApiCaller(caller): ApiCaller,
