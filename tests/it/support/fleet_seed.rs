@@ -158,6 +158,16 @@ pub async fn fill(store: &Store, domains: i64, tenants: i64, issuer: &str, now: 
     .bind("-----BEGIN CERTIFICATE-----\nMIIB".repeat(30))
     .bind(now))
     .await;
+    run(say(
+        "INSERT INTO outbox (id, seq, kind, subject, version, at) \
+         SELECT 'evt_c' || substr(id, 6), CAST(substr(id, 5) AS BIGINT) + 1, 'certificate', id, 1, stored_at FROM certificates",
+    ))
+    .await;
+    run(say(
+        "INSERT INTO grants (id, issuer_id, order_id, granted_at, expires_at, state) \
+         SELECT 'gra_' || substr(id, 5), issuer_id, id, state_since, state_since, 'used' FROM orders WHERE state = 'issued'",
+    ))
+    .await;
     let kinds = ["claimed", "evidence_changed", "proven", "order_placed", "certificate_stored", "active"];
     for (kind, seq) in kinds.into_iter().zip(1_i64..) {
         run(say(
