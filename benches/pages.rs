@@ -1,6 +1,6 @@
 //! What pages and lists cost with 100,000 domains of 1,000 tenants, next to 1,000 domains of 10, on SQLite and on PostgreSQL.
 //!
-//! Run `./scripts/test only --bench pages`, which starts a PostgreSQL; without one (`cargo bench --bench pages`) SQLite alone is
+//! Run `./scripts/test only --release --bench pages`, which starts a PostgreSQL; without one (`cargo bench --bench pages`) SQLite alone is
 //! measured. Server time is from the request to the last byte of the answer, without a socket. Every request is a second
 //! apart by the clock that the pages read, so that large fleets are counted again in passing as they would be. It fails when a
 //! page takes longer than 20 ms at p99, or has more than 60 kB.
@@ -34,7 +34,7 @@ use support::rig::{Rig, START};
 use support::stores::{Kind, TestStore};
 use support::web::Web;
 
-const REQUESTS: usize = 300;
+const REQUESTS: usize = 200;
 const WARM: usize = 20;
 const SLOWEST: Duration = Duration::from_millis(20);
 const LARGEST: usize = 60_000;
