@@ -22,6 +22,7 @@ mod keys;
 mod observe;
 pub mod offboard;
 pub mod remove;
+pub mod restore;
 pub mod routine;
 pub mod show;
 pub mod tenants;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 
+use super::backup::{BackupArgs, RestoredArgs};
 use super::certificate::CertificateCommand;
 use super::doctor::DoctorArgs;
 use super::tenant_remove::RemoveArgs;
@@ -45,6 +46,10 @@ pub(super) enum Command {
     Token(TokenCommand),
     /// Claim, show, check and remove domains, over the API
     Domain(DomainArgs),
+    /// Copy the database while it is in use
+    Backup(BackupArgs),
+    /// Tell a restored database that it is one, before anything runs on it
+    Restored(RestoredArgs),
     /// Look at this installation: what is wrong and what to do
     Doctor(DoctorArgs),
     /// Check the configuration, or describe its keys

@@ -6,7 +6,7 @@ use clap::Parser as _;
 
 use super::args::{Cli, Command, EdgeArgs};
 use super::compose::run_role;
-use super::{Out, Surroundings, certificate, config, doctor, domain, edge, migrate, sandbox, tenant, token};
+use super::{Out, Surroundings, backup, certificate, config, doctor, domain, edge, migrate, sandbox, tenant, token};
 use crate::config::Role;
 use crate::env::Env;
 use crate::telemetry::one_line;
@@ -39,6 +39,8 @@ pub async fn run(surroundings: &Surroundings, env: &Env, out: &mut dyn Write, er
         Command::Certificate(command) => certificate::run(surroundings, file, env, command, &mut out).await,
         Command::Token(command) => token::run(surroundings, file, env, command, &mut out).await,
         Command::Domain(args) => domain::run(surroundings, args, &mut out).await,
+        Command::Backup(args) => backup::backup(surroundings, file, args, &mut out).await,
+        Command::Restored(args) => backup::restored(surroundings, file, env, args, &mut out).await,
         Command::Doctor(args) => doctor::run(surroundings, file, env, args, &mut out).await,
         Command::Config(command) => config::run(surroundings, file, command, &mut out),
     };

@@ -12,6 +12,7 @@
 //! How to get it wrong: read first and write by what was read, without a guard; or use now() in SQL.
 
 pub mod attempts;
+mod backup;
 pub mod claims;
 pub mod dispatching;
 pub mod edges;
@@ -24,6 +25,7 @@ pub mod offboarding;
 mod open;
 pub mod outbox;
 pub mod record;
+pub mod restore;
 pub mod rollout;
 pub mod routine;
 mod row;

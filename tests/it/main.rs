@@ -27,6 +27,7 @@ mod pebble;
 mod platform;
 mod queue;
 mod reach;
+mod restore;
 mod routine;
 mod sandbox;
 mod sandbox_ca;
