@@ -49,6 +49,7 @@ mod portal_live;
 mod portal_sessions;
 mod queue;
 mod reach;
+mod restore;
 mod routine;
 mod sandbox;
 mod sandbox_ca;
