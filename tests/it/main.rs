@@ -9,6 +9,7 @@ mod api_pace;
 mod api_repeated;
 mod api_resources;
 mod architecture;
+mod browser;
 mod ca_trouble;
 mod certbot;
 mod claims;

@@ -57,6 +57,7 @@ fn evidence(part: &Part, now: Moment) -> String {
             found_at: None,
             found_via: None,
             record_to_publish: vec![],
+            dns_host: None,
         },
         looked_at: now,
     };

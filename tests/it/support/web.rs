@@ -1,8 +1,5 @@
 //! API and pages over the rig's world, called without a socket.
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderMap, Request, StatusCode};
