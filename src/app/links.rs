@@ -16,7 +16,7 @@ use crate::model::id::{DomainId, LinkId, TenantId};
 use crate::model::moment::Moment;
 use crate::model::secret::Secret;
 use crate::store::links::{self as rows, FoundLink, LinkKind, LinkRow};
-use crate::store::{Store, StoreResult, tenants};
+use crate::store::{Store, StoreResult, Tx, tenants};
 
 /// How long links that are over are kept for the record.
 const KEPT: Duration = Duration::from_secs(30 * 86_400);
@@ -61,6 +61,16 @@ pub enum Dead {
 
 /// Makes a link, asked for by `caller` under the name `actor`; `None` when the tenant is not active.
 pub async fn mint(store: &Store, env: &Env, new: NewLink, caller: &Caller, actor: &str) -> StoreResult<Option<MintedLink>> {
+    let mut tx = store.begin().await?;
+    let minted = mint_in(&mut tx, env, new, caller, actor).await?;
+    if minted.is_some() {
+        tx.commit().await?;
+    }
+    Ok(minted)
+}
+
+/// The same inside a transaction, for those who write more into it.
+pub async fn mint_in(tx: &mut Tx, env: &Env, new: NewLink, caller: &Caller, actor: &str) -> StoreResult<Option<MintedLink>> {
     let now = env.now();
     let text = Secret::from(URL_SAFE_NO_PAD.encode(env.draw::<32>()));
     let row = LinkRow {
@@ -75,14 +85,12 @@ pub async fn mint(store: &Store, env: &Env, new: NewLink, caller: &Caller, actor
         used_at: None,
         revoked_at: None,
     };
-    let mut tx = store.begin().await?;
-    let active = tenants::lookup(&mut tx, &row.tenant_id).await?.is_some_and(|tenant| tenant.status.as_str() == "active");
+    let active = tenants::lookup(tx, &row.tenant_id).await?.is_some_and(|tenant| tenant.status.as_str() == "active");
     if !active {
         return Ok(None);
     }
     tx.execute(rows::forget(now - KEPT)).await?;
     tx.execute(rows::insert(&row, new.kind, &sha256(&text))).await?;
-    tx.commit().await?;
     Ok(Some(MintedLink { row, text }))
 }
 

@@ -105,7 +105,23 @@ pub(super) async fn tag_answers(mut request: Request, next: Next) -> Response {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn our_own_tags_are_read_back_and_nothing_else_is(version in any::<i64>(), text in "[ -~]{0,40}") {
+            let of = |text: &str| {
+                let value = HeaderValue::from_str(text).unwrap();
+                expected(&HeaderMap::from_iter([(header::IF_MATCH, value)]))
+            };
+            prop_assert_eq!(of(&tag(Some(Version(version)), b"x")), Expect::one_of(vec![version]));
+            if !text.contains('*') && !text.contains("\"v") {
+                prop_assert_eq!(of(&text), Expect::one_of(vec![]));
+            }
+        }
+    }
 
     #[test]
     fn only_strong_tags_of_ours_fit() {

@@ -227,7 +227,22 @@ impl Work {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn a_key_is_read_as_it_was_sent_or_refused(bytes in proptest::collection::vec(0x20_u8..=0xff, 0..300)) {
+            let Ok(value) = HeaderValue::from_bytes(&bytes) else { return Ok(()) };
+            let headers = HeaderMap::from_iter([(IDEMPOTENCY_KEY.parse::<header::HeaderName>().unwrap(), value)]);
+            if let Ok(key) = key_of(&headers) {
+                let key = key.unwrap();
+                prop_assert!((1..=255).contains(&key.len()) && key.bytes().all(|b| b.is_ascii_graphic()));
+                prop_assert!(String::from_utf8_lossy(&bytes).contains(&key));
+            }
+        }
+    }
 
     #[test]
     fn keys_are_visible_texts_with_or_without_quotes() {

@@ -8,6 +8,7 @@ use nameplate::web::ROUTES;
 use serde_json::{Value, json};
 
 use crate::support::rig::Rig;
+use crate::support::stores::{Kind, TestStore};
 use crate::support::web::{Answer, Web};
 
 async fn get(web: &Web, token: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
@@ -117,7 +118,6 @@ async fn a_change_that_counts_on_an_older_version_is_refused_and_changes_nothing
 /// Of many who change by the same version, one does.
 #[tokio::test(flavor = "multi_thread")]
 async fn of_many_changes_by_one_version_one_is_made() {
-    use crate::support::stores::{Kind, TestStore};
     for kind in [Kind::SqliteFile, Kind::Postgres] {
         let test = TestStore::blank(kind).await;
         let web = Web::on(Rig::on(84, &test.url).await, "").await;
@@ -259,8 +259,17 @@ async fn bodies_that_are_strange_get_clear_answers() {
 
 #[tokio::test]
 async fn hostile_texts_in_every_field_are_refused_by_field_or_kept_as_they_are() {
-    let web = Web::new(88).await;
-    web.tenant("acme").await;
+    for kind in [Kind::SqliteMemory, Kind::Postgres] {
+        let test = TestStore::blank(kind).await;
+        let web = Web::on(Rig::on(88, &test.url).await, "").await;
+        web.tenant("acme").await;
+        hostile(&web).await;
+        web.rig.app.store.close().await;
+        test.remove().await;
+    }
+}
+
+async fn hostile(web: &Web) {
     let hostile: Vec<String> = vec![
         "\0".into(),
         "a\0b".into(),
@@ -307,6 +316,12 @@ async fn hostile_texts_in_every_field_are_refused_by_field_or_kept_as_they_are()
             }
             assert!(answer.body.len() < 30_000, "{}", answer.body.len());
         }
+    }
+    for path in
+        ["tenants/%00", "tenants/%00/contacts", "edges/%00", "edges/a%0Ab", "tokens/%00", "certificates/%00", "domains/%00"]
+    {
+        let answer = web.api(&web.operator, "GET", &format!("/api/v1/{path}"), None).await;
+        assert_eq!(answer.status, 404, "{path}: {}", answer.body);
     }
     for path in [
         "/api/v1/domains?hostname=%00",

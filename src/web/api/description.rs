@@ -14,7 +14,7 @@ use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement
 use utoipa::openapi::{Ref, RefOr, Required};
 use utoipa::{Modify, OpenApi, ToSchema};
 
-use super::{certificates, contacts, domains, edges, events, history, orders, tenants, tokens};
+use super::{certificates, contacts, domains, edges, events, explain, history, links, offboard, orders, tenants, tokens};
 
 /// What is wrong with one field.
 #[derive(ToSchema)]
@@ -69,6 +69,7 @@ struct ProblemDocument {
         (name = "Tenants", description = "The customers of the platform."),
         (name = "Contacts", description = "The addresses to which a tenant's mail goes."),
         (name = "Domains", description = "Claims on hostnames: what to publish, what is seen, what comes next."),
+        (name = "Links", description = "What lets people in: the portal for a tenant's admin, one domain's records for whoever owns its DNS."),
         (name = "Events", description = "The numbered stream of everything that happened."),
         (name = "Certificates", description = "What is known of certificates. Their keys never leave the vault by this way."),
         (name = "Orders", description = "What waits at the certificate authorities."),
@@ -77,9 +78,12 @@ struct ProblemDocument {
     ),
     paths(
         tenants::create_tenant, tenants::list_tenants, tenants::get_tenant, tenants::change_tenant,
+        offboard::remove_tenant, offboard::list_dangling,
         contacts::add_contact, contacts::list_contacts, contacts::remove_contact,
         domains::claim_domain, domains::list_domains, domains::get_domain, domains::check_domain, domains::remove_domain,
-        history::list_attempts, history::list_evidence,
+        history::list_attempts, history::list_evidence, explain::explain_hostname,
+        links::create_portal_link, links::list_portal_links, links::revoke_portal_link,
+        links::create_hand_off_link, links::list_hand_off_links, links::revoke_hand_off_link,
         events::list_events,
         certificates::list_certificates, certificates::get_certificate,
         orders::list_orders,

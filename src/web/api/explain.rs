@@ -4,6 +4,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use serde::Deserialize;
+use utoipa::IntoParams;
 
 use crate::app::explain::explain;
 use crate::model::hostname::Hostname;
@@ -12,24 +13,25 @@ use crate::web::input::Asked;
 use crate::web::problem::Problem;
 use crate::web::state::WebState;
 
-#[derive(Deserialize)]
+/// Which name.
+#[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub(in crate::web) struct ExplainQuery {
+    /// In any spelling that can be claimed.
+    #[param(example = "support.acme.com")]
     hostname: String,
 }
 
-/// `GET /api/v1/explain?hostname=`: every claim on a name that the caller may see, and what happens next.
-#[utoipa::path(
-    get,
-    path = "/api/v1/explain",
-    tag = "domains",
-    params(("hostname" = String, Query, description = "The name, in any spelling that can be claimed")),
+/// Explain a hostname
+///
+/// The whole story of one name: who holds it, every claim on it that the caller may see, and what happens next.
+#[utoipa::path(get, path = "/api/v1/explain", tag = "Domains", operation_id = "explainHostname", params(ExplainQuery),
     responses(
-        (status = 200, description = "Who holds the name, every claim on it, and what happens next; a tenant is told of its own claims only"),
-        (status = 404, description = "No claim that the caller may see is on this name"),
-        (status = 422, description = "The name is none that can be claimed"),
-    )
-)]
+        (status = 200, description = "The story; a tenant is told of its own claims only.", body = serde_json::Value),
+        (status = 404, description = "`claim_not_found`"),
+        (status = 422, description = "`hostname_…`"),
+    ))]
 pub(in crate::web) async fn explain_hostname(
     State(state): State<WebState>,
     ApiCaller(caller): ApiCaller,

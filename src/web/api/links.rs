@@ -3,21 +3,22 @@
 use std::time::Duration;
 
 use axum::extract::State;
-use axum::http::{StatusCode, header};
-use axum::response::IntoResponse;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::domains::tenant_of;
-use super::{Page, cursor, page_length};
+use super::domains::{tenant_of, whose};
+use super::{Page, cursor, is_full, next_page, page_length};
 use crate::app::links::{self, MintedLink, NewLink};
 use crate::app::show;
-use crate::app::tokens::{Caller, Principal};
+use crate::app::tokens::Caller;
 use crate::config::ReturnUrl;
 use crate::model::id::{DomainId, LinkId, TenantId};
 use crate::store::links::{LinkKind, LinkRow};
 use crate::web::auth::ApiCaller;
-use crate::web::input::{Asked, Id, Json};
+use crate::web::input::{Asked, Id, NoQuery};
+use crate::web::once::{Begun, Once, Work};
 use crate::web::problem::{FieldError, Problem};
 use crate::web::state::WebState;
 
@@ -25,62 +26,69 @@ use crate::web::state::WebState;
 const SHORTEST: u64 = 60;
 const LONGEST: u64 = 90 * 86_400;
 
-/// A link into the portal to make.
+/// A link that lets a tenant's admin into the portal, once.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[schema(example = json!({ "tenant": "acme", "return_url": "https://app.example.com/settings/domains" }))]
+#[schema(example = json!({ "tenant": "acme" }))]
 pub(in crate::web) struct NewPortalLink {
     /// For which tenant, by id or slug; a tenant's token may leave it out.
-    #[schema(nullable = true)]
     tenant: Option<String>,
-    /// The domain that it leads to, instead of the list.
-    #[schema(nullable = true)]
+    /// The domain on whose page it opens; the list of domains where nothing is said.
     domain: Option<String>,
-    /// Where "back to the application" leads; under one of `portal.return_urls`.
-    #[schema(nullable = true, max_length = 2000)]
+    /// Where the portal leads back to: one of the configured places.
     return_url: Option<String>,
 }
 
-/// A link to make for whoever owns the DNS of a domain.
+/// A link that shows one domain's records to whoever owns its DNS.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({ "domain": "dom_019b0000000070008000000000000001", "expires_in": 604_800 }))]
 pub(in crate::web) struct NewHandOffLink {
-    /// The id of the domain.
+    /// Which domain, by its id.
     domain: String,
     /// After how many seconds it ends; `portal.hand_off_lifetime` where nothing is said.
     #[schema(minimum = 60, maximum = 7776000_i64, nullable = true)]
     expires_in: Option<u64>,
 }
 
-/// A link, without what opens it.
+/// A link, without its secret.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Link)]
 pub(in crate::web) struct LinkBody {
     /// Its id, by which it is taken back.
-    id: String,
+    #[schema(value_type = String, pattern = "^lnk_[0-9a-f]{32}$")]
+    id: LinkId,
     /// Whose it is.
-    tenant_id: String,
-    /// The domain that it leads to, or shows.
-    domain_id: Option<String>,
+    #[schema(value_type = String, pattern = "^ten_[0-9a-f]{32}$")]
+    tenant_id: TenantId,
+    /// The domain it leads to or shows.
+    #[schema(value_type = Option<String>, pattern = "^dom_[0-9a-f]{32}$", required)]
+    domain_id: Option<DomainId>,
     /// Where the portal leads back to.
+    #[schema(required)]
     return_url: Option<String>,
     /// Who asked for it.
     created_by: String,
     /// When it was made.
+    #[schema(format = DateTime, example = "2027-01-15T08:00:00Z")]
     created_at: String,
-    /// When it ends.
+    /// When it ends by itself.
+    #[schema(format = DateTime, example = "2027-01-15T08:00:00Z")]
     expires_at: String,
-    /// When it signed somebody in.
+    /// When it was used, for one that is used once.
+    #[schema(format = DateTime, required)]
     used_at: Option<String>,
     /// When it was taken back.
+    #[schema(format = DateTime, required)]
     revoked_at: Option<String>,
 }
 
-/// A link that was just made. Its URL is shown this once.
+/// What is said of a link when it is made: this once with its URL.
 #[derive(Serialize, ToSchema)]
 #[schema(as = MadeLink)]
 pub(in crate::web) struct MadeBody {
-    /// What to open.
+    /// The link itself. It is shown this once and kept nowhere.
+    #[schema(format = "uri")]
     url: String,
     #[serde(flatten)]
     link: LinkBody,
@@ -88,9 +96,9 @@ pub(in crate::web) struct MadeBody {
 
 fn body(link: LinkRow) -> LinkBody {
     LinkBody {
-        id: link.id.into(),
-        tenant_id: link.tenant_id.into(),
-        domain_id: link.domain_id.map(String::from),
+        id: link.id,
+        tenant_id: link.tenant_id,
+        domain_id: link.domain_id,
         return_url: link.return_url,
         created_by: link.created_by,
         created_at: link.created_at.rfc3339(),
@@ -113,38 +121,42 @@ async fn domain_of(state: &WebState, caller: &Caller, named: &str) -> Result<(Do
     Ok((id, owner))
 }
 
-async fn made(state: &WebState, new: NewLink, caller: &Caller) -> Result<MintedLink, Problem> {
-    let minted = links::mint(&state.app.store, &state.app.env, new, caller, &caller.actor()).await?;
-    minted.ok_or_else(|| {
-        Problem::new(
-            StatusCode::CONFLICT,
-            "tenant_not_active",
-            "Not possible as things stand",
-            "The tenant is not active, so that no link lets anybody in.",
-        )
-    })
-}
-
-fn answer(state: &WebState, path: &str, url: String, link: LinkRow) -> impl IntoResponse + use<> {
-    let location = format!("{}{path}/{}", state.settings.public_url, link.id);
-    (StatusCode::CREATED, [(header::LOCATION, location)], axum::Json(MadeBody { url, link: body(link) }))
+/// Makes the link in the transaction of the work, and answers with it.
+async fn made(
+    state: &WebState,
+    mut work: Box<Work>,
+    new: NewLink,
+    caller: &Caller,
+    path: &str,
+    url: impl Fn(&str) -> String,
+) -> Result<Response, Problem> {
+    let minted = links::mint_in(&mut work.tx, &state.app.env, new, caller, &caller.actor()).await?;
+    let MintedLink { row, text } = minted.ok_or_else(|| {
+        let detail = "The tenant is not active, so that no link lets anybody in.";
+        Problem::refused("tenant_not_active", detail.into())
+    })?;
+    let location = format!("{}{path}/{}", state.settings.public_url, row.id);
+    let body = MadeBody { url: url(text.expose_str().unwrap_or_default()), link: body(row) };
+    work.done(StatusCode::CREATED, Some(location), None, &body).await
 }
 
 /// Make a portal link
 ///
-/// It signs a tenant's admin in, once. An operator makes links for any tenant, a tenant for itself.
+/// It signs a tenant's admin in, once, and lasts for minutes. An operator makes them for any tenant, a tenant for itself.
 #[utoipa::path(post, path = "/api/v1/portal-links", tag = "Links", operation_id = "createPortalLink",
     request_body = NewPortalLink,
     responses(
         (status = 201, description = "The link; its URL is shown this once.", body = MadeBody, headers(("Location" = String, description = "Where it is."))),
-        (status = 409, description = "`tenant_not_active`"),
-        (status = 422, description = "`tenant_missing`, `tenant_unknown`, `domain_unknown`, `return_url_not_allowed`, `wrong_fields`"),
+        (status = 409, description = "`tenant_not_active`, `idempotency_in_flight`"),
+        (status = 422, description = "`tenant_missing`, `tenant_unknown`, `domain_unknown`, `return_url_not_allowed`, `wrong_fields`, `idempotency_key_reused`"),
     ))]
 pub(in crate::web) async fn create_portal_link(
     State(state): State<WebState>,
     ApiCaller(caller): ApiCaller,
-    Json(wanted): Json<NewPortalLink>,
-) -> Result<impl IntoResponse, Problem> {
+    _: NoQuery,
+    once: Once<NewPortalLink>,
+) -> Result<Response, Problem> {
+    let wanted = &once.wanted;
     let tenant = tenant_of(&state, &caller, wanted.tenant.as_deref(), "/tenant").await?;
     let domain = match &wanted.domain {
         None => None,
@@ -161,52 +173,62 @@ pub(in crate::web) async fn create_portal_link(
             .map_err(|e| wrong("/return_url", "return_url_not_allowed", format!("{e}.")))?;
     }
     let lifetime = state.settings.portal.link_lifetime;
+    let (wanted, begun) = once.begin(&state, &caller).await?;
+    let work = match begun {
+        Begun::Before(answer) => return Ok(answer),
+        Begun::Now(work) => work,
+    };
     let new = NewLink { kind: LinkKind::Portal, tenant, domain, return_url: wanted.return_url, lifetime };
-    let minted = made(&state, new, &caller).await?;
-    let url = state.portal_link(minted.text.expose_str().unwrap_or_default());
-    Ok(answer(&state, "/api/v1/portal-links", url, minted.row))
+    made(&state, work, new, &caller, "/api/v1/portal-links", |text| state.portal_link(text)).await
 }
 
 /// Make a hand-off link
 ///
-/// It shows one domain's records and state to whoever owns its DNS, without an account.
+/// It shows the records of one domain to whoever owns its DNS, read-only and without an account.
 #[utoipa::path(post, path = "/api/v1/hand-off-links", tag = "Links", operation_id = "createHandOffLink",
     request_body = NewHandOffLink,
     responses(
         (status = 201, description = "The link; its URL is shown this once.", body = MadeBody, headers(("Location" = String, description = "Where it is."))),
-        (status = 409, description = "`tenant_not_active`"),
-        (status = 422, description = "`domain_unknown`, `expiry_out_of_range`, `wrong_fields`"),
+        (status = 409, description = "`tenant_not_active`, `idempotency_in_flight`"),
+        (status = 422, description = "`domain_unknown`, `expiry_out_of_range`, `wrong_fields`, `idempotency_key_reused`"),
     ))]
 pub(in crate::web) async fn create_hand_off_link(
     State(state): State<WebState>,
     ApiCaller(caller): ApiCaller,
-    Json(wanted): Json<NewHandOffLink>,
-) -> Result<impl IntoResponse, Problem> {
+    _: NoQuery,
+    once: Once<NewHandOffLink>,
+) -> Result<Response, Problem> {
+    let wanted = &once.wanted;
     let (domain, tenant) = domain_of(&state, &caller, &wanted.domain).await?;
     let lifetime = match wanted.expires_in {
         None => state.settings.portal.hand_off_lifetime,
-        Some(secs @ SHORTEST..=LONGEST) => Duration::from_secs(secs),
-        Some(secs) => {
-            let detail = format!("expires_in is {secs}; it must be from {SHORTEST} to {LONGEST} seconds, or left out.");
-            return Err(wrong("/expires_in", "expiry_out_of_range", detail));
+        Some(seconds @ SHORTEST..=LONGEST) => Duration::from_secs(seconds),
+        Some(seconds) => {
+            let seen = format!("{seconds} seconds; a link is good for {SHORTEST} to {LONGEST} (90 days).");
+            return Err(wrong("/expires_in", "expiry_out_of_range", &seen));
         }
     };
     let new = NewLink { kind: LinkKind::HandOff, tenant, domain: Some(domain), return_url: None, lifetime };
-    let minted = made(&state, new, &caller).await?;
-    let url = state.hand_off_link(minted.text.expose_str().unwrap_or_default());
-    Ok(answer(&state, "/api/v1/hand-off-links", url, minted.row))
+    let work = match once.begin(&state, &caller).await?.1 {
+        Begun::Before(answer) => return Ok(answer),
+        Begun::Now(work) => work,
+    };
+    made(&state, work, new, &caller, "/api/v1/hand-off-links", |text| state.hand_off_link(text)).await
 }
 
+/// Which links are wanted.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(in crate::web) struct LinksQuery {
-    /// Of this tenant only, by id or slug.
+    /// Of one tenant only, by id or slug.
+    #[param(example = "acme")]
     tenant: Option<String>,
-    /// Where the page begins, out of the `next` of the page before.
+    /// From the `next` of the page before.
+    #[param(pattern = "^[A-Za-z0-9_-]+$")]
     cursor: Option<String>,
-    /// How many at most.
-    #[param(minimum = 1, maximum = 200)]
+    /// How many items a page holds.
+    #[param(minimum = 1, maximum = 200, default = 50)]
     limit: Option<u32>,
 }
 
@@ -218,19 +240,11 @@ async fn list(
     path: &str,
 ) -> Result<impl IntoResponse + use<>, Problem> {
     let limit = page_length(query.limit)?;
-    let tenant = match (&query.tenant, &caller.principal) {
-        (None, Principal::Operator) => None,
-        (named, _) => Some(tenant_of(&state, &caller, named.as_deref(), "tenant").await?),
-    };
+    let tenant = whose(&state, &caller, query.tenant.as_deref()).await?;
     let after: Option<LinkId> = cursor(query.cursor.as_deref())?;
     let found = links::list(&state.app.store, kind, tenant.as_ref(), after.as_ref(), limit).await?;
-    let full = i64::try_from(found.len()).is_ok_and(|n| n == limit);
-    let next = found.last().filter(|_| full).map(|last| {
-        let limit = limit.to_string();
-        let mut question = vec![("cursor", last.id.as_str()), ("limit", &limit)];
-        question.extend(query.tenant.as_deref().map(|tenant| ("tenant", tenant)));
-        state.next_page(path, &question)
-    });
+    let (full, last) = (is_full(&found, limit), found.last().map(|last| last.id.to_string()));
+    let next = next_page(&state, path, full, last, &[("limit", Some(limit.to_string())), ("tenant", query.tenant)]);
     Ok(axum::Json(Page { items: found.into_iter().map(body).collect::<Vec<_>>(), next }))
 }
 
@@ -244,10 +258,11 @@ async fn revoke(state: WebState, caller: Caller, id: &str, kind: LinkKind) -> Re
 }
 
 /// List portal links
-///
-/// Oldest first, without what opens them; a tenant sees its own.
 #[utoipa::path(get, path = "/api/v1/portal-links", tag = "Links", operation_id = "listPortalLinks", params(LinksQuery),
-    responses((status = 200, description = "A page of links.", body = Page<LinkBody>)))]
+    responses(
+        (status = 200, description = "A page of links, oldest first; a tenant sees its own.", body = Page<LinkBody>),
+        (status = 422, description = "`tenant_unknown`, `limit_out_of_range`, `cursor_invalid`"),
+    ))]
 pub(in crate::web) async fn list_portal_links(
     State(state): State<WebState>,
     ApiCaller(caller): ApiCaller,
@@ -257,10 +272,11 @@ pub(in crate::web) async fn list_portal_links(
 }
 
 /// List hand-off links
-///
-/// Oldest first, without what opens them; a tenant sees its own.
 #[utoipa::path(get, path = "/api/v1/hand-off-links", tag = "Links", operation_id = "listHandOffLinks", params(LinksQuery),
-    responses((status = 200, description = "A page of links.", body = Page<LinkBody>)))]
+    responses(
+        (status = 200, description = "A page of links, oldest first; a tenant sees its own.", body = Page<LinkBody>),
+        (status = 422, description = "`tenant_unknown`, `limit_out_of_range`, `cursor_invalid`"),
+    ))]
 pub(in crate::web) async fn list_hand_off_links(
     State(state): State<WebState>,
     ApiCaller(caller): ApiCaller,
@@ -270,29 +286,33 @@ pub(in crate::web) async fn list_hand_off_links(
 }
 
 /// Take a portal link back
-///
-/// Sessions that it began go on.
 #[utoipa::path(delete, path = "/api/v1/portal-links/{id}", tag = "Links", operation_id = "revokePortalLink",
-    params(("id" = String, Path, description = "The link's id.")),
-    responses((status = 200, description = "What became of it.", body = LinkBody), (status = 404, description = "`link_not_found`")))]
+    params(("id" = String, Path, description = "Its id.", example = "lnk_019b0000000070008000000000000001")),
+    responses(
+        (status = 200, description = "The link, taken back.", body = LinkBody),
+        (status = 404, description = "`link_not_found`"),
+    ))]
 pub(in crate::web) async fn revoke_portal_link(
     State(state): State<WebState>,
     ApiCaller(caller): ApiCaller,
     Id(id): Id,
+    _: NoQuery,
 ) -> Result<impl IntoResponse, Problem> {
     revoke(state, caller, &id, LinkKind::Portal).await
 }
 
 /// Take a hand-off link back
-///
-/// Its page says so from then on.
 #[utoipa::path(delete, path = "/api/v1/hand-off-links/{id}", tag = "Links", operation_id = "revokeHandOffLink",
-    params(("id" = String, Path, description = "The link's id.")),
-    responses((status = 200, description = "What became of it.", body = LinkBody), (status = 404, description = "`link_not_found`")))]
+    params(("id" = String, Path, description = "Its id.", example = "lnk_019b0000000070008000000000000001")),
+    responses(
+        (status = 200, description = "The link, taken back.", body = LinkBody),
+        (status = 404, description = "`link_not_found`"),
+    ))]
 pub(in crate::web) async fn revoke_hand_off_link(
     State(state): State<WebState>,
     ApiCaller(caller): ApiCaller,
     Id(id): Id,
+    _: NoQuery,
 ) -> Result<impl IntoResponse, Problem> {
     revoke(state, caller, &id, LinkKind::HandOff).await
 }

@@ -99,3 +99,27 @@ fn page_length(asked: Option<u32>) -> Result<i64, Problem> {
         })),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::model::id::DomainId;
+
+    proptest! {
+        #[test]
+        fn a_cursor_says_what_it_was_given_and_junk_says_nothing(text in "\\PC{0,80}", junk in "\\PC{0,80}") {
+            prop_assert_eq!(cursor_text(Some(&opaque(&text))).ok().flatten(), Some(text));
+            let read: Result<Option<DomainId>, Problem> = cursor(Some(&junk));
+            prop_assert!(read.is_err(), "{junk}");
+        }
+    }
+
+    #[test]
+    fn pages_have_one_to_two_hundred_items() {
+        assert_eq!(page_length(None).ok(), Some(50));
+        assert_eq!([1, 200].map(|n| page_length(Some(n)).ok()), [Some(1), Some(200)]);
+        assert!([0, 201, u32::MAX].iter().all(|n| page_length(Some(*n)).is_err()));
+    }
+}

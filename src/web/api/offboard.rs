@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use serde::{Deserialize, Serialize};
 
-use super::{cursor, page_length};
+use super::{cursor, opaque, page_length};
 use crate::app::offboard::{self, OffboardError};
 use crate::app::tenants;
 use crate::app::tokens::Caller;
@@ -29,6 +29,7 @@ pub(in crate::web) struct OffboardingBody {
     /// When it began.
     begun_at: String,
     /// When the last claim was let go of; null while some still stand.
+    #[schema(required, format = DateTime)]
     finished_at: Option<String>,
     /// Claims that still stand; edges answer for none of them any more.
     claims_open: i64,
@@ -48,6 +49,7 @@ pub(in crate::web) struct DanglingBody {
     /// How many names were looked at for this page.
     looked_at: usize,
     /// The next page; null on the last one.
+    #[schema(required, format = "uri")]
     next: Option<String>,
 }
 
@@ -82,14 +84,17 @@ async fn found(state: &WebState, caller: ApiCaller, id_or_slug: &str) -> Result<
     Ok((tenant, caller.operator()?))
 }
 
-/// `DELETE /api/v1/tenants/{id}`: by id or slug. Asked again, it answers how far it is.
+/// Let a tenant go
+///
+/// All its names stop being served at once and are let go one after the other; the slug never returns. Asked again, it answers
+/// how far it is.
 #[utoipa::path(
-    delete, path = "/api/v1/tenants/{id}", operation_id = "remove_tenant", tag = "tenants",
+    delete, path = "/api/v1/tenants/{id}", operation_id = "removeTenant", tag = "Tenants",
     params(("id" = String, Path, description = "Id or slug of the tenant")),
     responses(
         (status = 202, description = "The tenant has left; its claims let go of their names one after the other", body = OffboardingBody),
-        (status = 403, description = "Only operators may do this"),
-        (status = 404, description = "There is no such tenant"),
+        (status = 403, description = "`operator_needed`"),
+        (status = 404, description = "`tenant_not_found`"),
     )
 )]
 pub(in crate::web) async fn remove_tenant(
@@ -108,26 +113,34 @@ pub(in crate::web) async fn remove_tenant(
     Ok((StatusCode::ACCEPTED, axum::Json(body(&state, &leaving.tenant, leaving.progress))))
 }
 
-#[derive(Deserialize)]
+/// Which page.
+#[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub(in crate::web) struct DanglingQuery {
+    /// From the `next` of the page before.
+    #[param(pattern = "^[A-Za-z0-9_-]+$")]
     cursor: Option<String>,
+    /// How many names are looked at.
+    #[param(minimum = 1, maximum = 200, default = 50)]
     limit: Option<u32>,
 }
 
-/// `GET /api/v1/tenants/{id}/dangling`: looks, when asked, whether DNS still sends the tenant's former names to us.
+/// List names that still lead here
+///
+/// Looks, when asked, whether DNS still sends the former names of a tenant that has left to us.
 #[utoipa::path(
-    get, path = "/api/v1/tenants/{id}/dangling", operation_id = "list_dangling", tag = "tenants",
+    get, path = "/api/v1/tenants/{id}/dangling", operation_id = "listDangling", tag = "Tenants",
     params(
         ("id" = String, Path, description = "Id or slug of a tenant that has left"),
-        ("cursor" = Option<String>, Query, description = "From the `next` of the page before"),
-        ("limit" = Option<u32>, Query, description = "Names to look at, 1 to 200"),
+        DanglingQuery,
     ),
     responses(
         (status = 200, description = "What DNS says now", body = DanglingBody),
-        (status = 403, description = "Only operators may ask"),
-        (status = 404, description = "There is no such tenant"),
-        (status = 409, description = "The tenant has not left"),
+        (status = 403, description = "`operator_needed`"),
+        (status = 404, description = "`tenant_not_found`"),
+        (status = 409, description = "`tenant_not_deleted`"),
+        (status = 422, description = "`limit_out_of_range`, `cursor_invalid`"),
     )
 )]
 pub(in crate::web) async fn list_dangling(
@@ -145,7 +158,8 @@ pub(in crate::web) async fn list_dangling(
     }
     let seen = offboard::dangling(&state.app, &tenant.id, after.as_ref(), limit).await?;
     let path = format!("/api/v1/tenants/{}/dangling", tenant.id);
-    let next = seen.next.map(|id| state.next_page(&path, &[("cursor", id.as_str()), ("limit", &limit.to_string())]));
+    let next =
+        seen.next.map(|id| state.next_page(&path, &[("cursor", &opaque(id.as_str())), ("limit", &limit.to_string())]));
     let named =
         |d: offboard::Dangling| DanglingName { domain_id: d.domain.to_string(), hostname: d.hostname, observed: d.observed };
     let items = seen.dangling.into_iter().map(named).collect();

@@ -20,7 +20,7 @@ use super::rig::Rig;
 pub const PUBLIC_URL: &str = "https://portal.example";
 
 /// So much that no test is held up that does not ask for it.
-const UNHURRIED: &str = "[api]\nrequests_per_minute = 1000000\nfailures_per_minute = 1000000\n";
+const UNHURRIED: &str = "[api]\nrequests_per_minute = 1000000\nfailures_per_minute = 1000000\nbody_timeout = \"30s\"\n";
 
 /// The rig with its router, an operator, and tenants as asked for.
 pub struct Web {
