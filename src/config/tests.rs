@@ -193,3 +193,15 @@ fn portal_and_brand_are_refused_where_they_cannot_be_used() {
     expected.sort_unstable();
     assert_eq!(keys, expected, "{told:?}");
 }
+
+#[test]
+fn limits_of_the_edge_that_would_serve_nobody_are_refused() {
+    let text = "[edge]\nconnections = 0\nstreams = 0\nhead_timeout = \"0s\"\nheader_bytes = 10\nheader_count = 100000\n\
+                access_log_sample = 0\nproof_secret = \"hunter2\"\nbody_bytes = 0\n";
+    let told = problems(Sources::none().file("n.toml", text));
+    assert_eq!(told.len(), 7, "{told:#?}");
+    assert!(told.iter().all(|line| line.starts_with("edge.") && !line.contains("hunter2")), "{told:#?}");
+    let good = "[edge]\nbody_bytes = 5000000000\nidle_timeout = \"1ms\"\naccess_log = \"stdout\"\n";
+    let edge = Config::read(Sources::none().file("n.toml", good)).unwrap().edge;
+    assert_eq!((edge.limits.body_bytes, edge.limits.idle_timeout), (5_000_000_000, Duration::from_millis(1)));
+}

@@ -5,10 +5,14 @@ use std::time::Duration;
 
 use nameplate::config::{Config, Role, Sources};
 use nameplate::env::Env;
+use nameplate::env::manual::Hand;
+use nameplate::model::id::EdgeId;
+use nameplate::model::moment::Moment;
 use nameplate::model::secret::Secret;
 use nameplate::roles::observe::{Watched, WatchedControl, serve};
 use nameplate::roles::{ControlPlane, open_store};
-use nameplate::store::sql;
+use nameplate::store::{census, edges, sql};
+use nameplate::telemetry::metrics::Census;
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -17,7 +21,7 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::edge_http2::served;
 use crate::support::feed_world::{RunningEdge, World, until};
 use crate::support::live_origin::LiveOrigin;
-use crate::support::stores::{Kind, TestStore};
+use crate::support::stores::{Kind, TestStore, for_each_store};
 use crate::support::visitor::{connect, exchange, get, plain};
 use crate::support::web::Web;
 
@@ -198,6 +202,38 @@ async fn whoever_works_opens_the_port_and_is_ready_once_the_sweep_ran() {
     stop.cancel();
     working.await.unwrap().unwrap();
     assert!(tokio::net::TcpStream::connect(port).await.is_err());
+}
+
+#[tokio::test]
+async fn edges_are_counted_by_whether_they_are_heard_of_and_how_far_they_are() {
+    for_each_store(async |test| {
+        let (hand, fresh) = (Hand::new(Moment::from_secs(1_000_000), 5), Duration::from_secs(30));
+        let (env, now) = (hand.env(), hand.env().now());
+        assert_eq!(census::take(&test.store, now, fresh).await.unwrap(), Census::default());
+        let feed = sql("INSERT INTO feed (id, epoch, last_seq, last_position, signing_key, tls_key, tls_cert) \
+             VALUES (1, 7, 50, 0, $1, $1, '')");
+        test.store.execute(feed.bind(vec![0_u8])).await.unwrap();
+        for (name, status, epoch, seq, heard, lost) in [
+            ("current", "active", 7, 50, 1, false),
+            ("behind", "active", 7, 42, 1, false),
+            ("of-old", "active", 6, 90, 1, false),
+            ("silent", "active", 7, 1, 31, false),
+            ("lost", "active", 7, 1, 1, true),
+            ("drained", "drained", 7, 1, 1, false),
+            ("revoked", "revoked", 7, 1, 1, false),
+        ] {
+            let id = nameplate::mint!(env, EdgeId);
+            let made = edges::insert(&id, name, &[0], name.as_bytes(), now - Duration::from_secs(heard));
+            test.store.execute(made).await.unwrap();
+            let set = sql("UPDATE edges SET status = $2, cursor_epoch = $3, cursor_seq = $4, lost_at = $5 WHERE id = $1");
+            let set = set.bind(id.as_str()).bind(status).bind(epoch).bind(seq).bind(lost.then_some(now));
+            assert_eq!(test.store.execute(set).await.unwrap(), 1);
+        }
+        let seen = census::take(&test.store, now, fresh).await.unwrap();
+        assert_eq!((seen.edges_counted, seen.edges_silent, seen.edges_lost, seen.edges_drained), (3, 1, 1, 1));
+        assert_eq!((seen.feed_position, seen.edges_behind, seen.edges_lag), (50, 2, 50));
+    })
+    .await;
 }
 
 #[tokio::test]
