@@ -5,7 +5,10 @@ use std::time::Duration;
 use axum::body::Body;
 use nameplate::app::tokens::{self, Principal};
 use nameplate::store::sql;
+use tower::ServiceExt as _;
 
+use crate::support::rig::Rig;
+use crate::support::stores::{Kind, TestStore};
 use crate::support::web::{PUBLIC_URL, Web};
 
 async fn is_in(web: &Web, cookie: &str) -> bool {
@@ -236,4 +239,36 @@ async fn pages_are_framed_by_whom_the_configuration_names_and_by_nobody_else() {
         .header("x-forwarded-proto", "http");
     let answer = framed.send(forged.body(Body::empty()).unwrap()).await;
     assert!(answer.status == 401 && !answer.body.contains("evil"), "{}", answer.body);
+}
+
+#[tokio::test]
+async fn the_portal_reads_and_writes_alike_on_postgresql() {
+    let test = TestStore::blank(Kind::Postgres).await;
+    let web = Web::on(Rig::on(317, &test.url).await, "").await;
+    let (tenant, _) = web.tenant("acme").await;
+    let id = web.rig.claim(&tenant, "support.acme.test").await;
+    let cookie = web.admin(&tenant).await;
+    for path in ["/domains", "/domains?q=SUPP&state=waiting", "/domains?q=%25&state=all"] {
+        let list = web.page(&cookie, path).await;
+        assert_eq!(list.status, 200, "{path}");
+        assert_eq!(list.body.contains("support.acme.test"), !path.contains("%25"), "{path}");
+    }
+    assert!(web.page(&web.signed_in_operator().await, "/domains?q=%00").await.body.contains("Nothing found"));
+    for path in ["", "/history", "/remove"] {
+        assert_eq!(web.page(&cookie, &format!("/domains/{id}{path}")).await.status, 200, "{path}");
+    }
+    for path in [format!("/domains/{id}/live"), "/domains/live?after=7".to_owned()] {
+        let request = web.browser(&cookie, "GET", &path).body(Body::empty()).unwrap();
+        assert_eq!(web.router.clone().oneshot(request).await.unwrap().status(), 200, "{path}");
+    }
+    let csrf = web.csrf(&cookie).await;
+    let shared = web.post(&cookie, &format!("/domains/{id}/hand-off"), &format!("csrf={csrf}")).await;
+    let url = shared.body.split("id=\"link\">").nth(1).unwrap().split('<').next().unwrap();
+    assert_eq!(web.page("", url.strip_prefix(PUBLIC_URL).unwrap()).await.status, 200);
+    let hostile = web.post(&cookie, "/domains/add", &format!("csrf={csrf}&names=a%00b.acme.test")).await;
+    assert_eq!(hostile.status, 422);
+    assert_eq!(web.post(&cookie, "/sign-out", &format!("csrf={csrf}")).await.status, 200);
+    assert!(!is_in(&web, &cookie).await);
+    web.live.close();
+    test.remove().await;
 }
