@@ -162,7 +162,7 @@ pub struct EdgeAt {
 /// Where every edge that is not revoked stands with a certificate.
 pub async fn edges_with(tx: &mut Tx, certificate: &str) -> StoreResult<Vec<EdgeAt>> {
     let query = sql("SELECT e.id, e.name, e.status, e.lost_at, e.heartbeat_at, x.observed, \
-           CASE WHEN e.cursor_epoch = f.epoch AND s.pending = 0 AND e.cursor_seq >= s.seq THEN 1 ELSE 0 END AS has_it \
+           CAST(CASE WHEN e.cursor_epoch = f.epoch AND s.pending = 0 AND e.cursor_seq >= s.seq THEN 1 ELSE 0 END AS BIGINT) AS has_it \
          FROM edges e CROSS JOIN feed f \
          CROSS JOIN (SELECT MAX(seq) AS seq, COUNT(*) - COUNT(seq) AS pending FROM outbox \
            WHERE kind = 'certificate' AND subject = $1) s \
