@@ -6,7 +6,7 @@
 use std::net::IpAddr;
 
 use crate::model::evidence::Finding;
-use crate::model::look::{Answer, DelegationAsk, Kind, name};
+use crate::model::look::{Answer, DelegationAsk, Kind, Outcome, name};
 use crate::model::reason::Reason;
 
 use super::lookup_failure::{self, Failure};
@@ -87,7 +87,9 @@ fn conclude(reader: &Reader<'_>, ask: &DelegationAsk) -> Option<Told> {
     if views.zone.apex == expected {
         return by_servers(reader, ask, &expected, &views);
     }
-    let words: Vec<(Server, Said)> = views.answers.iter().map(|(s, a)| (s.clone(), said(*a, &expected))).collect();
+    let words: Vec<Option<(Server, Said)>> =
+        views.answers.iter().map(|(s, a)| Some((s.clone(), word(reader, s, *a, &expected)?))).collect();
+    let words: Vec<(Server, Said)> = words.into_iter().collect::<Option<_>>()?;
     let mut told = by_words(reader, ask, &expected, &words)?;
     told.words = words;
     Some(told)
@@ -100,6 +102,17 @@ fn proxy_in_front(reader: &Reader<'_>) -> Option<Option<IpAddr>> {
     let addresses: Vec<IpAddr> = a?.addresses().chain(aaaa?.addresses()).collect();
     let proxied = |a: &IpAddr| reader.ask.platform.cdn_prefixes.iter().any(|p| routing_walk::in_prefix(*a, p));
     Some(addresses.first().copied().filter(|_| addresses.iter().all(proxied)))
+}
+
+/// What a server says. Some fail on an alias that goes round when they are asked for anything but the alias itself.
+fn word(reader: &Reader<'_>, server: &Server, answer: Option<&Answer>, expected: &str) -> Option<Said> {
+    let first = said(answer, expected);
+    let answered = answer.is_some_and(|a| !matches!(a.outcome, Outcome::Timeout | Outcome::Refused));
+    if answered && matches!(first, Said::Silent(_)) {
+        let alias = said(reader.at(server, expected, Kind::Cname)?, expected);
+        return Some(if matches!(alias, Said::Alias(_)) { alias } else { first });
+    }
+    Some(first)
 }
 
 fn said(answer: Option<&Answer>, expected: &str) -> Said {
