@@ -85,8 +85,9 @@ fn right() -> ZoneStore {
         &format!("_nameplate-challenge.shop.example.com. 300 IN TXT \"{VALUE}\""),
         "example.com. 300 IN CAA 0 issue \"ca.example\"",
     ]);
-    for zone in ["dns.example", "example", "com"] {
-        world.add_zone(zone, "ns1.dns.example", IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)));
+    world.add_zone("dns.example", "ns1.dns.example", IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)));
+    for top in ["net", "example", "com"] {
+        world.add_zone(top, "ns1.registry.net", IpAddr::V4(Ipv4Addr::new(192, 0, 2, 3)));
     }
     world
 }

@@ -6,7 +6,7 @@
 use std::net::IpAddr;
 
 use crate::model::evidence::Finding;
-use crate::model::look::{Answer, DelegationAsk, Kind, Outcome, name};
+use crate::model::look::{Answer, DelegationAsk, Kind, name};
 use crate::model::reason::Reason;
 
 use super::lookup_failure::{self, Failure};
@@ -104,22 +104,14 @@ fn proxy_in_front(reader: &Reader<'_>) -> Option<Option<IpAddr>> {
     Some(addresses.first().copied().filter(|_| addresses.iter().all(proxied)))
 }
 
-/// What a server says. Some fail on an alias that goes round when they are asked for anything but the alias itself.
 fn word(reader: &Reader<'_>, server: &Server, answer: Option<&Answer>, expected: &str) -> Option<Said> {
-    let first = said(answer, expected);
-    let answered = answer.is_some_and(|a| !matches!(a.outcome, Outcome::Timeout | Outcome::Refused));
-    if answered && matches!(first, Said::Silent(_)) {
-        let alias = said(reader.at(server, expected, Kind::Cname)?, expected);
-        return Some(if matches!(alias, Said::Alias(_)) { alias } else { first });
-    }
-    Some(first)
+    Some(match reader.speaking(server, answer, expected)? {
+        Some(speaking) => said(speaking, expected),
+        None => Said::Silent(answer.map_or_else(|| "could not be asked".to_owned(), Answer::how)),
+    })
 }
 
-fn said(answer: Option<&Answer>, expected: &str) -> Said {
-    let Some(answer) = answer else { return Said::Silent("could not be asked".to_owned()) };
-    if !answer.definite() || !answer.authoritative {
-        return Said::Silent(answer.how());
-    }
+fn said(answer: &Answer, expected: &str) -> Said {
     // A text beside an alias is what a CA finds.
     let texts: Vec<Text> = answer.at(expected, Kind::Txt).filter_map(Text::of).collect();
     match answer.aliases(expected).first() {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use nameplate::dns::wire;
 use nameplate::dns::world::line;
 use nameplate::env::Env;
-use nameplate::model::look::{Data, Kind, Outcome, Rr, name};
+use nameplate::model::look::{Data, Kind, Rr, name};
 use nameplate::sandbox::dns::{Sockets, ZoneStore};
 use tempfile::TempDir;
 use tokio::net::UdpSocket;
@@ -40,7 +40,7 @@ pub fn zones(world: &ZoneStore) -> Result<Vec<MasterFile>, String> {
         apexes.iter().map(|apex| MasterFile { apex: (*apex).to_owned(), text: String::new() }).collect();
     let mut write = |apex: &str, rr: &Rr| {
         let file = files.iter_mut().find(|f| f.apex == apex);
-        file.unwrap_or_else(|| panic!("{apex} is no zone")).text.push_str(&format!("{rr}\n"));
+        file.unwrap_or_else(|| panic!("{apex} is no zone")).text.push_str(&line_of(rr));
     };
     let mut delegated: Vec<&str> = Vec::new();
     for rr in &all {
@@ -57,6 +57,14 @@ pub fn zones(world: &ZoneStore) -> Result<Vec<MasterFile>, String> {
         files.push(MasterFile { apex: owner.to_owned(), text });
     }
     Ok(files)
+}
+
+/// A line that every server reads: some take letters, digits and hyphens only for what they are.
+fn line_of(rr: &Rr) -> String {
+    match rr.data.kind() {
+        Kind::Cname => format!("{rr}\n").replace(':', "\\:").replace('/', "\\/"),
+        _ => format!("{rr}\n"),
+    }
 }
 
 /// Which server.
@@ -91,27 +99,34 @@ fn spawn(command: &mut Command, room: &Path) -> Child {
     command.spawn().unwrap_or_else(|e| panic!("{command:?} does not start: {e}"))
 }
 
-/// Waits until the server answers for this name at all.
-async fn ready(mut server: RealServer, asked: &str) -> RealServer {
+/// How often a server is started: somebody may take its port between our look and its start.
+const STARTS: usize = 3;
+
+/// Waits until the server answers about every one of these names; `definite`: with an answer from the zone itself.
+async fn ready(mut server: RealServer, names: &[&str], definite: bool) -> Result<RealServer, String> {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
-    let question = wire::query(1, asked, Kind::Soa, false).unwrap();
     let env = Env::real();
     let deadline = env.now() + Duration::from_secs(20);
     let mut octets = [0; 4096];
-    loop {
-        let log = || fs::read_to_string(server.room.path().join("log")).unwrap_or_default();
-        if let Some(status) = server.process.try_wait().unwrap() {
-            panic!("the server ended with {status}:\n{}", log());
-        }
-        assert!(env.now() < deadline, "no answer about {asked} at {} in time:\n{}", server.at, log());
-        let _ = socket.send_to(&question, server.at).await;
-        if let Ok(Ok(length)) = timeout(Duration::from_millis(50), socket.recv(&mut octets)).await {
-            let answer = wire::answer(&octets[..length], 1, asked, Kind::Soa);
-            if answer.is_ok_and(|(a, _)| a.outcome != Outcome::Refused || !a.definite()) {
-                return server;
+    for asked in names {
+        let question = wire::query(1, asked, Kind::Soa, false).unwrap();
+        loop {
+            let log = || fs::read_to_string(server.room.path().join("log")).unwrap_or_default();
+            if let Some(status) = server.process.try_wait().unwrap() {
+                return Err(format!("the server ended with {status}:\n{}", log()));
+            }
+            if env.now() > deadline {
+                return Err(format!("no answer about {asked} at {} in time:\n{}", server.at, log()));
+            }
+            let _ = socket.send_to(&question, server.at).await;
+            if let Ok(Ok(length)) = timeout(Duration::from_millis(50), socket.recv(&mut octets)).await
+                && wire::answer(&octets[..length], 1, asked, Kind::Soa).is_ok_and(|(a, _)| a.definite() || !definite)
+            {
+                break;
             }
         }
     }
+    Ok(server)
 }
 
 fn write_zones(room: &Path, zones: &[MasterFile]) -> Vec<(String, String)> {
@@ -128,15 +143,22 @@ fn write_zones(room: &Path, zones: &[MasterFile]) -> Vec<(String, String)> {
 
 /// Serves zones.
 pub async fn serve(product: Product, zones: &[MasterFile]) -> RealServer {
-    let room = tempfile::tempdir().unwrap();
-    let files = write_zones(room.path(), zones);
-    let at = free_port().await;
-    let process = match product {
-        Product::Bind => bind(room.path(), at, &files),
-        Product::Knot => knot(room.path(), at, &files),
-    };
-    let first = zones.last().map_or("", |z| z.apex.as_str());
-    ready(RealServer { at, process, room }, first).await
+    let names: Vec<&str> = zones.iter().map(|z| z.apex.as_str()).collect();
+    let mut why = String::new();
+    for _ in 0..STARTS {
+        let room = tempfile::tempdir().unwrap();
+        let files = write_zones(room.path(), zones);
+        let at = free_port().await;
+        let process = match product {
+            Product::Bind => bind(room.path(), at, &files),
+            Product::Knot => knot(room.path(), at, &files),
+        };
+        match ready(RealServer { at, process, room }, &names, true).await {
+            Ok(server) => return server,
+            Err(e) => why = e,
+        }
+    }
+    panic!("{product:?} does not serve: {why}");
 }
 
 fn bind(room: &Path, at: SocketAddr, files: &[(String, String)]) -> Child {
@@ -176,6 +198,18 @@ fn knot(room: &Path, at: SocketAddr, files: &[(String, String)]) -> Child {
 
 /// Unbound, validating `zone` from the trust anchor in `anchor`; everything in `stubs` is asked at `authority`.
 pub async fn unbound(authority: SocketAddr, zone: &str, anchor: &str, stubs: &[String]) -> RealServer {
+    let mut why = String::new();
+    for _ in 0..STARTS {
+        // A resolver need not know anything to be up.
+        match ready(start_unbound(authority, zone, anchor, stubs).await, &["platform.example"], false).await {
+            Ok(server) => return server,
+            Err(e) => why = e,
+        }
+    }
+    panic!("Unbound does not answer: {why}");
+}
+
+async fn start_unbound(authority: SocketAddr, zone: &str, anchor: &str, stubs: &[String]) -> RealServer {
     let room = tempfile::tempdir().unwrap();
     let dir = room.path().display();
     let at = free_port().await;
@@ -199,7 +233,7 @@ pub async fn unbound(authority: SocketAddr, zone: &str, anchor: &str, stubs: &[S
     let mut command = Command::new(services::unbound());
     command.arg("-d").arg("-c").arg(room.path().join("unbound.conf"));
     let process = spawn(&mut command, room.path());
-    ready(RealServer { at, process, room }, "platform.example").await
+    RealServer { at, process, room }
 }
 
 /// A signed zone, and the DS records that vouch for its key.
