@@ -22,6 +22,7 @@ mod dns_fields;
 mod dns_hostile;
 mod dns_limits;
 mod dns_more;
+mod dns_real;
 mod dns_reasons;
 mod dns_server;
 mod dns_views;
