@@ -17,3 +17,6 @@ CREATE TABLE offboardings (
 ) STRICT;
 
 CREATE INDEX offboardings_open ON offboardings (begun_at) WHERE finished_at IS NULL;
+
+-- Since when the feed adds only, after a restore: edges keep what they have until the operator says that all is back.
+ALTER TABLE feed ADD COLUMN recovering_since INTEGER;

@@ -27,6 +27,7 @@ pub mod links;
 mod observe;
 pub mod offboard;
 pub mod remove;
+pub mod restore;
 pub mod routine;
 pub mod sessions;
 pub mod show;

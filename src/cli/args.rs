@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 
+use super::backup::{BackupArgs, RestoredArgs};
 use super::certificate::CertificateCommand;
 use super::doctor::DoctorArgs;
 use super::links::{HandOffLinkArgs, PortalLinkArgs};
@@ -53,6 +54,10 @@ pub(super) enum Command {
     HandOffLink(HandOffLinkArgs),
     /// Tell the whole story of one hostname, and what happens next
     Explain(super::explain::ExplainArgs),
+    /// Copy the database while it is in use
+    Backup(BackupArgs),
+    /// Tell a restored database that it is one, before anything runs on it
+    Restored(RestoredArgs),
     /// Look at this installation: what is wrong and what to do
     Doctor(DoctorArgs),
     /// Check the configuration, or describe its keys

@@ -1,5 +1,8 @@
 //! `nameplate portal-link` and `nameplate hand-off-link`: over the API, like any application that sends its customers here.
 
+use std::time::Duration;
+
+use anyhow::Context as _;
 use clap::Args;
 use reqwest::Method;
 use serde::{Deserialize, Serialize};
@@ -8,6 +11,7 @@ use serde_json::json;
 use super::client::ApiClient;
 use super::domain::find;
 use super::{Out, Surroundings};
+use crate::config::Setting as _;
 
 #[derive(Args)]
 pub(super) struct PortalLinkArgs {
@@ -67,7 +71,15 @@ pub(super) async fn portal(surroundings: &Surroundings, args: PortalLinkArgs, ou
 
 pub(super) async fn hand_off(surroundings: &Surroundings, args: HandOffLinkArgs, out: &mut Out<'_>) -> anyhow::Result<()> {
     let api = ApiClient::new(surroundings, args.server.server, args.server.token)?;
-    let body = json!({ "domain": find(&api, &args.domain).await?, "expires_in": args.expires });
+    let expires_in = match args.expires.as_deref() {
+        Some(text) => {
+            let time =
+                Duration::read(text).with_context(|| format!("--expires is {text:?}; expected {}", Duration::EXPECTED))?;
+            Some(time.as_secs())
+        }
+        None => None,
+    };
+    let body = json!({ "domain": find(&api, &args.domain).await?, "expires_in": expires_in });
     let made: Made = api.send(api.request(Method::POST, "/api/v1/hand-off-links").json(&body)).await?;
     tell(&made, "It shows one domain and changes nothing", out)
 }

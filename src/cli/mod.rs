@@ -7,6 +7,7 @@
 //! wrong: print what came from outside without [`Out`], which keeps it from acting on the terminal.
 
 mod args;
+mod backup;
 mod certificate;
 mod client;
 mod compose;

@@ -156,3 +156,52 @@ fn the_reference_lists_exactly_the_keys_there_are() {
     let remedy = "write it anew: cargo run -- config reference > docs/configuration.md";
     assert!(written == told, "{remedy}\nstale: {stale:#?}\nmissing: {missing:#?}");
 }
+
+#[test]
+fn the_public_url_is_https_or_on_loopback() {
+    for url in ["http://127.0.0.1:8080", "http://[::1]:8080", "http://localhost", "https://domains.example.com"] {
+        let config = Config::read(Sources::none().file("n.toml", format!("[server]\npublic_url = \"{url}\"\n"))).unwrap();
+        assert_eq!(config.server.public_url.unwrap().as_str(), url);
+    }
+    for url in
+        ["http://domains.example.com", "http://10.0.0.1", "http://localhost.example.com", "http://127.0.0.1.example.com"]
+    {
+        let told = problems(Sources::none().file("n.toml", format!("[server]\npublic_url = \"{url}\"\n")));
+        assert!(
+            told.len() == 1 && told[0].starts_with("server.public_url: ") && told[0].contains("in the clear"),
+            "{told:?}"
+        );
+    }
+}
+
+#[test]
+fn portal_and_brand_are_refused_where_they_cannot_be_used() {
+    let text = "[portal]\nlink_lifetime = \"10s\"\nreturn_urls = \"http://app.example.com/\"\n\
+        frame_ancestors = \"https://app.example.com/path\"\n[brand]\naccent = \"blue\"\nsupport = \"javascript:alert(1)\"\n\
+        name = \"a name that is much too long for the head of a page\"\nlogo_url = \"http://cdn.example/x.png\"\n";
+    let told = problems(Sources::none().file("n.toml", text));
+    let keys: Vec<&str> = told.iter().map(|line| line.split(':').next().unwrap()).collect();
+    let mut expected = [
+        "portal.link_lifetime",
+        "portal.return_urls",
+        "portal.frame_ancestors",
+        "brand.accent",
+        "brand.support",
+        "brand.name",
+        "brand.logo_url",
+    ];
+    expected.sort_unstable();
+    assert_eq!(keys, expected, "{told:?}");
+}
+
+#[test]
+fn limits_of_the_edge_that_would_serve_nobody_are_refused() {
+    let text = "[edge]\nconnections = 0\nstreams = 0\nhead_timeout = \"0s\"\nheader_bytes = 10\nheader_count = 100000\n\
+                access_log_sample = 0\nproof_secret = \"hunter2\"\nbody_bytes = 0\n";
+    let told = problems(Sources::none().file("n.toml", text));
+    assert_eq!(told.len(), 7, "{told:#?}");
+    assert!(told.iter().all(|line| line.starts_with("edge.") && !line.contains("hunter2")), "{told:#?}");
+    let good = "[edge]\nbody_bytes = 5000000000\nidle_timeout = \"1ms\"\naccess_log = \"stdout\"\n";
+    let edge = Config::read(Sources::none().file("n.toml", good)).unwrap().edge;
+    assert_eq!((edge.limits.body_bytes, edge.limits.idle_timeout), (5_000_000_000, Duration::from_millis(1)));
+}

@@ -7,7 +7,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
 use serde::Serialize;
 use tokio::sync::oneshot;
@@ -116,10 +116,7 @@ fn write_all(out: Box<dyn Write + Send>, waiting: &Receiver<String>) {
         let mut done = Ok(());
         while let Some(line) = next {
             done = done.and_then(|()| out.write_all(line.as_bytes()));
-            next = match waiting.try_recv() {
-                Ok(line) => Some(line),
-                Err(TryRecvError::Empty | TryRecvError::Disconnected) => None,
-            };
+            next = waiting.try_recv().ok();
         }
         match done.and_then(|()| out.flush()) {
             Ok(()) => broken = false,

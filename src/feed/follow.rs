@@ -235,25 +235,33 @@ impl Running<'_> {
     }
 
     async fn take_snapshot(&mut self, saved: &mut Option<Position>) -> Result<(), StepError> {
-        let Message::Snapshot(snapshot) = self.follower.client.snapshot().await? else {
-            return Err(StepError::NotASnapshot);
+        let (snapshot, recovery) = match self.follower.client.snapshot().await? {
+            Message::Snapshot(snapshot) => (snapshot, false),
+            Message::Recovery(snapshot) => (snapshot, true),
+            _ => return Err(StepError::NotASnapshot),
         };
         let Snapshot { position, .. } = snapshot;
-        self.learn_keys(&snapshot.entries).await?;
+        self.learn_keys(&snapshot.entries, recovery).await?;
         tracing::info!(
+            recovery,
             epoch = position.epoch,
             seq = position.seq,
             entries = snapshot.entries.len(),
             "took a snapshot of the feed"
         );
-        let served = self.follower.replica.replace(Book::from_snapshot(snapshot));
+        let before = self.follower.replica.with_book(Clone::clone).filter(|_| recovery);
+        let book = match before {
+            Some(before) => before.with_recovered(snapshot),
+            None => Book::from_snapshot(snapshot),
+        };
+        let served = self.follower.replica.replace(book);
         self.confirm.observer.changed(None);
         self.write_copy(None)?;
         self.settle(served, position, saved).await
     }
 
     async fn take_deltas(&mut self, deltas: Deltas, saved: &mut Option<Position>) -> Result<(), StepError> {
-        let keys_changed = self.learn_keys(&deltas.entries).await?;
+        let keys_changed = self.learn_keys(&deltas.entries, true).await?;
         let position = Position { epoch: deltas.epoch, seq: deltas.upto };
         match self.follower.replica.apply(deltas.clone()) {
             Some(Ok((applied, served))) => {
@@ -289,8 +297,9 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// Fetches the distribution keys when an entry names one that is not at hand.
-    async fn learn_keys(&mut self, entries: &[Entry]) -> Result<bool, StepError> {
+    /// Fetches the distribution keys when an entry names one that is not at hand. Those of an earlier epoch are kept while
+    /// certificates that only this edge knows may need them.
+    async fn learn_keys(&mut self, entries: &[Entry], keep: bool) -> Result<bool, StepError> {
         let follower = &mut self.follower;
         let unknown = entries.iter().any(|entry| match entry {
             Entry::Certificate(c) => c.material.as_ref().is_some_and(|m| {
@@ -299,7 +308,13 @@ impl Running<'_> {
             _ => false,
         });
         if unknown {
-            follower.wrapped = follower.client.keys().await?;
+            let before = std::mem::replace(&mut follower.wrapped, follower.client.keys().await?);
+            let own = &follower.member.key;
+            let fresh: Vec<_> = follower.wrapped.iter().filter_map(|w| own.unwrap(w).ok()).map(|key| key.id()).collect();
+            if keep {
+                let is_older = |w: &Wrapped| own.unwrap(w).is_ok_and(|key| !fresh.contains(&key.id()));
+                follower.wrapped.extend(before.into_iter().filter(is_older));
+            }
             let keys: Vec<DistributionKey> =
                 follower.wrapped.iter().filter_map(|w| follower.member.key.unwrap(w).ok()).collect();
             follower.replica.learn_keys(keys);

@@ -24,6 +24,8 @@ const HEADER: usize = MARK.len() + 1 + KEY_ID + SIGNATURE;
 pub enum Message {
     /// Everything.
     Snapshot(Snapshot),
+    /// Everything that a restored control plane has: to be added to what the reader has, until it says otherwise.
+    Recovery(Snapshot),
     /// What changed.
     Deltas(Deltas),
     /// The reader's position does not connect: take a snapshot.

@@ -91,6 +91,18 @@ impl Book {
         book
     }
 
+    /// This book with what a restored control plane has on top: newer wins, and what only this book knows stays.
+    #[must_use]
+    pub fn with_recovered(&self, snapshot: Snapshot) -> Book {
+        let mut book = self.clone();
+        book.position = snapshot.position;
+        let mut applied = Applied::default();
+        for entry in snapshot.entries {
+            book.put(entry, &mut applied);
+        }
+        book
+    }
+
     /// The snapshot that describes this book.
     pub fn to_snapshot(&self) -> Snapshot {
         let tenants = self.tenants.values().map(|e| Entry::Tenant((**e).clone()));

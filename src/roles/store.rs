@@ -1,5 +1,7 @@
 //! The database of a configuration.
 
+use std::path::PathBuf;
+
 use super::StartError;
 use crate::config::Config;
 use crate::jobs::queue::Queue;
@@ -20,6 +22,25 @@ pub async fn open_store(config: &Config) -> Result<Store, StartError> {
     Ok(store)
 }
 
+/// Opens a database that is there, whatever its schema, and changes nothing about it.
+pub async fn open_existing(config: &Config) -> Result<Store, StartError> {
+    let url = config.database.url.expose_str().unwrap_or_default();
+    if let Some(file) = sqlite_file(url).filter(|file| !file.exists()) {
+        return Err(StartError::Setting {
+            key: "database.url".to_owned(),
+            seen: format!("there is no file {}", file.display()),
+        });
+    }
+    connect(config).await
+}
+
+/// The file of a SQLite database; opening makes it where it is missing.
+pub(super) fn sqlite_file(url: &str) -> Option<PathBuf> {
+    let rest = url.strip_prefix("sqlite:")?;
+    let path = rest.strip_prefix("//").unwrap_or(rest).split('?').next().unwrap_or_default();
+    (!path.contains(":memory:")).then(|| PathBuf::from(path))
+}
+
 /// Opens a database whose schema is current, and changes nothing about it.
 pub(super) async fn open_current(config: &Config) -> Result<Store, StartError> {
     let store = connect(config).await?;
@@ -27,5 +48,18 @@ pub(super) async fn open_current(config: &Config) -> Result<Store, StartError> {
         Schema::Current => Ok(store),
         Schema::Older => Err(StartError::NotMigrated),
         Schema::Newer => Err(StartError::NewerSchema),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_of_a_url_is_found() {
+        let file = |url| sqlite_file(url).map(|p| p.display().to_string());
+        assert_eq!(file("sqlite:/var/lib/np.db?mode=rw").as_deref(), Some("/var/lib/np.db"));
+        assert_eq!(file("sqlite://np.db").as_deref(), Some("np.db"));
+        assert_eq!((file("sqlite::memory:"), file("postgres://x/y")), (None, None));
     }
 }

@@ -3,7 +3,7 @@
 use askama::Template;
 use axum::Router;
 use axum::extract::{Form, State};
-use axum::http::StatusCode;
+use axum::http::{StatusCode, header};
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
 use serde::Deserialize;
@@ -57,7 +57,17 @@ struct Deleted {
 /// The page of one zone.
 pub fn router(zones: ZoneStore, zone: &'static str) -> Router {
     let panel = Panel { zones, zone };
-    Router::new().route("/", get(show)).route("/add", post(add)).route("/delete", post(delete)).with_state(panel)
+    Router::new()
+        .route("/", get(show))
+        .route("/style.css", get(style))
+        .route("/add", post(add))
+        .route("/delete", post(delete))
+        .with_state(panel)
+}
+
+/// The portal's own sheet: the page is part of the family.
+async fn style() -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "text/css; charset=utf-8")], include_str!("../../templates/style.css"))
 }
 
 async fn show(State(panel): State<Panel>) -> Response {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{Store, StoreError, StoreResult, sql};
+use super::{Store, StoreError, StoreResult};
 use crate::model::moment::Moment;
 
 /// A database's own word.
@@ -29,27 +29,31 @@ const POSTGRES: &str = "SELECT current_setting('server_version') AS version, cur
 
 /// Asks the database.
 pub async fn of(store: &Store) -> StoreResult<Health> {
-    let on_postgres = store.postgres_pool().is_some();
-    let rows = store.query(sql(if on_postgres { POSTGRES } else { SQLITE })).await?;
-    let row = rows.first().ok_or_else(|| StoreError::not_found("the database's own settings"))?;
-    if on_postgres {
-        let (fsync, commit, pages) = (row.text("fsync")?, row.text("commit")?, row.text("pages")?);
-        return Ok(Health {
-            version: format!("PostgreSQL {}", row.text("version")?),
-            durable: fsync == "on" && commit != "off" && pages == "on",
-            durability: format!("fsync={fsync} synchronous_commit={commit} full_page_writes={pages}"),
-            now: Some(row.moment("now")?),
-            file: None,
-        });
+    match (store.sqlite_pool(), store.postgres_pool()) {
+        (Some(pool), _) => {
+            let (version, synchronous, journal, file): (String, i64, String, Option<String>) =
+                sqlx::query_as(SQLITE).fetch_one(pool).await?;
+            let file = file.filter(|file| !file.is_empty()).map(PathBuf::from);
+            Ok(Health {
+                version: format!("SQLite {version}"),
+                // 2 is FULL, 3 is EXTRA.
+                durable: synchronous >= 2 && file.is_some(),
+                durability: format!("synchronous={synchronous} journal_mode={journal}"),
+                now: None,
+                file,
+            })
+        }
+        (None, Some(pool)) => {
+            let (version, fsync, commit, pages, now): (String, String, String, String, i64) =
+                sqlx::query_as(POSTGRES).fetch_one(pool).await?;
+            Ok(Health {
+                version: format!("PostgreSQL {version}"),
+                durable: fsync == "on" && commit != "off" && pages == "on",
+                durability: format!("fsync={fsync} synchronous_commit={commit} full_page_writes={pages}"),
+                now: Some(Moment::from_micros(now)),
+                file: None,
+            })
+        }
+        (None, None) => Err(StoreError::not_found("a database")),
     }
-    let (synchronous, journal) = (row.int("synchronous")?, row.text("journal")?);
-    let file = row.opt_text("file")?.filter(|file| !file.is_empty()).map(PathBuf::from);
-    Ok(Health {
-        version: format!("SQLite {}", row.text("version")?),
-        // 2 is FULL, 3 is EXTRA.
-        durable: synchronous >= 2 && file.is_some(),
-        durability: format!("synchronous={synchronous} journal_mode={journal}"),
-        now: None,
-        file,
-    })
 }

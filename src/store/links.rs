@@ -83,8 +83,8 @@ pub fn forget(before: Moment) -> Stmt {
 /// The link with this digest, whatever became of it.
 pub async fn lookup_by_digest(tx: &mut Tx, kind: LinkKind, digest: &[u8], now: Moment) -> StoreResult<Option<FoundLink>> {
     let query = sql("SELECT l.*, t.name AS tenant_name, \
-           CASE WHEN t.status = 'active' AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > $3) \
-             THEN 1 ELSE 0 END AS holds \
+           CAST(CASE WHEN t.status = 'active' AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > $3) \
+             THEN 1 ELSE 0 END AS BIGINT) AS holds \
          FROM links l JOIN tenants t ON t.id = l.tenant_id JOIN tokens k ON k.id = l.token_id \
          WHERE l.digest = $1 AND l.kind = $2");
     let row = tx.fetch_optional(query.bind(digest).bind(kind.as_str()).bind(now)).await?;

@@ -12,6 +12,7 @@
 //! How to get it wrong: read first and write by what was read, without a guard; or use now() in SQL.
 
 pub mod attempts;
+mod backup;
 pub mod census;
 pub mod certificates;
 pub mod claims;
@@ -32,6 +33,7 @@ pub mod orders;
 pub mod outbox;
 pub mod portal;
 pub mod record;
+pub mod restore;
 pub mod rollout;
 pub mod routine;
 mod row;

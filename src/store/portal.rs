@@ -1,7 +1,7 @@
 //! What the portal's pages read: a tenant's domains by name, the rest of a history, and where the stream of events stands.
 
 use super::views::{EventRow, event};
-use super::{Row, Stmt, StoreResult, Tx, Value, sql};
+use super::{Row, Stmt, StoreResult, Tx, sql};
 use crate::model::claim::Claim;
 use crate::model::evidence::Evidence;
 use crate::model::hostname::Hostname;
@@ -128,10 +128,12 @@ pub async fn moved_since(
     domain: Option<&DomainId>,
     position: i64,
 ) -> StoreResult<bool> {
-    let query = sql("SELECT position FROM events WHERE position > $1 AND ($2 IS NULL OR tenant_id = $2) \
-         AND ($3 IS NULL OR domain_id = $3) ORDER BY position LIMIT 1");
-    let text = |id: Option<&str>| Value::Text(id.map(str::to_owned));
-    let query = query.bind(position).bind(text(tenant.map(TenantId::as_str))).bind(text(domain.map(DomainId::as_str)));
+    // No id is empty: an empty one stands for any.
+    let query = sql("SELECT position FROM events WHERE position > $1 AND ($2 = '' OR tenant_id = $2) \
+         AND ($3 = '' OR domain_id = $3) ORDER BY position LIMIT 1")
+    .bind(position)
+    .bind(tenant.map_or("", TenantId::as_str))
+    .bind(domain.map_or("", DomainId::as_str));
     Ok(tx.fetch_optional(query).await?.is_some())
 }
 

@@ -7,9 +7,9 @@ use serde_json::Value;
 use crate::model::hostname::invisible;
 
 /// The longest text that is shown whole.
-const LONGEST: usize = 700;
+const LONGEST: usize = 500;
 /// The most lines of one list that are shown.
-const MOST: usize = 24;
+const MOST: usize = 12;
 
 /// The text with invisible characters as `[U+202E]`, cut where it is too long to be read.
 pub(super) fn visible(text: &str) -> String {
@@ -27,6 +27,14 @@ pub(super) fn visible(text: &str) -> String {
         }
     }
     out
+}
+
+/// The beginning of a text that shares a line with others.
+pub(super) fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    }
 }
 
 /// A document with each of its texts made visible, whatever fields it has.
@@ -60,10 +68,11 @@ mod tests {
     fn what_cannot_be_seen_is_spelled_out_and_what_never_ends_is_cut() {
         assert_eq!(visible("a\0b\u{202e}c\u{200b}\r\n"), "a[U+0000]b[U+202E]c[U+200B][U+000D]\n");
         assert_eq!(visible("مثال ü 例"), "مثال ü 例");
-        let cut = visible(&"x".repeat(10_000));
-        assert_eq!((cut.chars().count(), cut.ends_with('…')), (701, true));
+        let whole = visible(&"x".repeat(10_000));
+        assert_eq!((whole.chars().count(), whole.ends_with('…')), (501, true));
+        assert_eq!((cut("äöü", 3), cut("äöü", 2)), ("äöü".to_owned(), "äö…".to_owned()));
         let many = serde_json::json!({ "seen": vec!["\u{7}"; 100] });
         let shown: Value = document(&many).unwrap();
-        assert_eq!((shown["seen"].as_array().unwrap().len(), &shown["seen"][0]), (25, &serde_json::json!("[U+0007]")));
+        assert_eq!((shown["seen"].as_array().unwrap().len(), &shown["seen"][0]), (13, &serde_json::json!("[U+0007]")));
     }
 }

@@ -274,6 +274,15 @@ async fn domains_are_claimed_shown_and_removed_over_the_api() {
         assert!(listed.contains("support.acme.test  acme    awaiting_dns"), "{listed}");
         let shown: Value = serde_json::from_str(&shell.out("domain show support.acme.test --json")).unwrap();
         assert_eq!(shown["claim"], "awaiting_dns");
+        let told = shell.out("explain SUPPORT.acme.test.");
+        for line in
+            ["support.acme.test, under acme.test", "Claim of acme  awaiting_dns since", "Stands at not_looked_yet", "Next:"]
+        {
+            assert!(told.contains(line), "{line} is not in {told}");
+        }
+        let told: Value = serde_json::from_str(&shell.out("explain support.acme.test --json")).unwrap();
+        assert_eq!((&told["claims"][0]["domain"]["id"], told["holding"].is_null()), (&shown["id"], true));
+        assert!(shell.fails("explain nobody.acme.test").1.contains("(claim_not_found)"));
         let (code, said) = shell.fails("domain add https://support.acme.test/");
         assert_eq!(code, 1);
         assert!(said.contains("Type support.acme.test instead. (hostname_is_url)"), "{said}");

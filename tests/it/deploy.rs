@@ -344,3 +344,64 @@ fn the_scripts_are_shell_and_make_what_the_compose_file_asks_for() {
     assert!(pebble["pebble"]["listenAddress"].as_str().unwrap().ends_with(":14000"));
     assert!(read("deploy/compose/pebble.env").contains("https://pebble:14000/dir"));
 }
+
+/// The fenced blocks of a page in one language.
+fn blocks(page: &str, language: &str) -> Vec<String> {
+    let fence = format!("```{language}");
+    let mut found = Vec::new();
+    let mut open: Option<String> = None;
+    for line in page.lines() {
+        let bare = line.trim_start();
+        match (open.as_mut(), bare) {
+            (Some(_), "```") => found.extend(open.take()),
+            (Some(text), _) => text.push_str(&format!("{bare}\n")),
+            (None, _) if bare == fence => open = Some(String::new()),
+            (None, _) => {}
+        }
+    }
+    found
+}
+
+#[test]
+fn the_guides_examples_are_accepted_by_the_program() {
+    let machine = Machine::new();
+    let (mut commands, mut configurations) = (0, 0);
+    for page in ["docs/first-hour.md", "docs/backup.md"] {
+        let text = read(page);
+        let whole = blocks(&text, "toml").into_iter().find(|block| block.contains("[server]")).unwrap_or_default();
+        for block in blocks(&text, "toml") {
+            let role = if block.contains("[edge]") { "edge" } else { "serve" };
+            // The block that changes the issuer stands in place of the one before.
+            let config = if block.contains("[issuers.letsencrypt]") {
+                let (before, after) = whole.split_once("[issuers.letsencrypt_staging]").unwrap();
+                format!("{before}{block}\n{}", &after[after.find("[feed]").unwrap()..])
+            } else {
+                block
+            };
+            let file = machine.0.path().join("example.toml");
+            std::fs::write(&file, &config).unwrap();
+            let variables = BTreeMap::from([("NAMEPLATE__VAULT__MASTER_KEY".to_owned(), "07".repeat(32))]);
+            let (good, said) = machine.check(role, &variables, Some(&file));
+            assert!(good, "{page}: {said}\n{config}");
+            configurations += 1;
+        }
+        for line in blocks(&text, "sh").iter().flat_map(|block| block.lines()) {
+            if let Some(rest) = line.strip_prefix("nameplate ") {
+                let mut words: Vec<String> = Vec::new();
+                for (n, part) in rest.split('"').enumerate() {
+                    match n % 2 {
+                        0 => words.extend(part.split_whitespace().map(str::to_owned)),
+                        _ => words.push(part.to_owned()),
+                    }
+                }
+                assert!(is_a_command(&words), "{page}: nameplate {rest}");
+                commands += 1;
+            }
+            for path in line.split_whitespace().filter(|word| word.starts_with("deploy/")) {
+                assert!(root().join(path).exists(), "{page}: {path}");
+            }
+        }
+    }
+    assert!(commands >= 18 && configurations == 3, "{commands} commands, {configurations} configurations");
+    assert!(!is_a_command(&["tenant".into(), "destroy".into()]) && !is_a_command(&["backup".into(), "--nothing".into()]));
+}

@@ -214,6 +214,31 @@ async fn a_head_that_gives_its_length_twice_is_refused_and_nothing_after_it_is_a
 }
 
 #[tokio::test]
+async fn an_origin_that_does_not_accept_in_time_is_a_504() {
+    let world = World::new().await;
+    let certificate = world.serve(HOST).await;
+    // Nobody accepts, and the kernel's queue has room for few.
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let full = socket.listen(1).unwrap();
+    let at = full.local_addr().unwrap();
+    let mut waiting = Vec::new();
+    let env = nameplate::env::Env::real();
+    loop {
+        tokio::select! {
+            stream = TcpStream::connect(at) => waiting.push(stream.unwrap()),
+            () = env.sleep(SHORT) => break,
+        }
+    }
+    let edge = world.edge_with("edge-1", at, |settings| settings.limits.connect_timeout = SHORT).await;
+    world.rolled_out("certificate", certificate.as_str()).await;
+    world.rolled_out("host", HOST).await;
+    page(&get(edge.tls, HOST, &world.ca.root, "/", "").await, "504");
+    drop(waiting);
+    edge.stop().await;
+}
+
+#[tokio::test]
 async fn an_origin_that_talks_nonsense_or_hangs_up_is_a_502() {
     let world = World::new().await;
     let certificate = world.serve(HOST).await;

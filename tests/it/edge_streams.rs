@@ -45,6 +45,7 @@ async fn a_websocket_goes_through_both_ways() {
     until("the tunnel is counted", || async { edge.view.metrics().contains("nameplate_edge_tunnels 1") }).await;
     socket.close(None).await.unwrap();
     while let Some(Ok(_)) = socket.next().await {}
+    drop(socket);
     until("the tunnel is gone", || async { edge.view.metrics().contains("nameplate_edge_tunnels 0") }).await;
     edge.stop().await;
 }

@@ -84,10 +84,10 @@ async fn b69_the_exact_name_wins_in_both_load_orders_and_the_wildcard_steps_in_w
         let world = World::new().await;
         let origin = LiveOrigin::start().await;
         let edge = world.edge("edge-1", origin.at).await;
-        let until_then = world.env.now() + Duration::from_secs(6);
+        let (later, past) = (world.env.now() + Duration::from_secs(3_600), world.env.now() - Duration::from_secs(1));
         let load = async |exact: bool| {
             if exact {
-                let id = world.certificate_until("a.acme.test", until_then).await;
+                let id = world.certificate_until("a.acme.test", later).await;
                 world.route("a.acme.test", HostAction::Serve, Some(&id), 1).await;
                 world.rolled_out("host", "a.acme.test").await;
             } else {
@@ -112,7 +112,9 @@ async fn b69_the_exact_name_wins_in_both_load_orders_and_the_wildcard_steps_in_w
         assert_eq!(names_shown("acme.test").await, None);
         let answer = get(edge.tls, "b.acme.test", &world.ca.root, "/", "").await;
         assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("host=b.acme.test\n"), "{answer}");
-        until("the exact one expires", || async { world.env.now() > until_then }).await;
+        let expired = world.certificate_until("a.acme.test", past).await;
+        world.route("a.acme.test", HostAction::Serve, Some(&expired), 2).await;
+        world.rolled_out("host", "a.acme.test").await;
         assert!(names_shown("a.acme.test").await.unwrap().contains("*.acme.test"));
         let answer = get(edge.tls, "a.acme.test", &world.ca.root, "/", "").await;
         assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("host=a.acme.test\n"), "{answer}");

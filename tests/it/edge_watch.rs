@@ -5,10 +5,14 @@ use std::time::Duration;
 
 use nameplate::config::{Config, Role, Sources};
 use nameplate::env::Env;
+use nameplate::env::manual::Hand;
+use nameplate::model::id::EdgeId;
+use nameplate::model::moment::Moment;
 use nameplate::model::secret::Secret;
 use nameplate::roles::observe::{Watched, WatchedControl, serve};
 use nameplate::roles::{ControlPlane, open_store};
-use nameplate::store::sql;
+use nameplate::store::{census, edges, sql};
+use nameplate::telemetry::metrics::Census;
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -17,7 +21,7 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::edge_http2::served;
 use crate::support::feed_world::{RunningEdge, World, until};
 use crate::support::live_origin::LiveOrigin;
-use crate::support::stores::{Kind, TestStore};
+use crate::support::stores::{Kind, TestStore, for_each_store};
 use crate::support::visitor::{connect, exchange, get, plain};
 use crate::support::web::Web;
 
@@ -201,6 +205,38 @@ async fn whoever_works_opens_the_port_and_is_ready_once_the_sweep_ran() {
 }
 
 #[tokio::test]
+async fn edges_are_counted_by_whether_they_are_heard_of_and_how_far_they_are() {
+    for_each_store(async |test| {
+        let (hand, fresh) = (Hand::new(Moment::from_secs(1_000_000), 5), Duration::from_secs(30));
+        let (env, now) = (hand.env(), hand.env().now());
+        assert_eq!(census::take(&test.store, now, fresh).await.unwrap(), Census::default());
+        let feed = sql("INSERT INTO feed (id, epoch, last_seq, last_position, signing_key, tls_key, tls_cert) \
+             VALUES (1, 7, 50, 0, $1, $1, '')");
+        test.store.execute(feed.bind(vec![0_u8])).await.unwrap();
+        for (name, status, epoch, seq, heard, lost) in [
+            ("current", "active", 7, 50, 1, false),
+            ("behind", "active", 7, 42, 1, false),
+            ("of-old", "active", 6, 90, 1, false),
+            ("silent", "active", 7, 1, 31, false),
+            ("lost", "active", 7, 1, 1, true),
+            ("drained", "drained", 7, 1, 1, false),
+            ("revoked", "revoked", 7, 1, 1, false),
+        ] {
+            let id = nameplate::mint!(env, EdgeId);
+            let made = edges::insert(&id, name, &[0], name.as_bytes(), now - Duration::from_secs(heard));
+            test.store.execute(made).await.unwrap();
+            let set = sql("UPDATE edges SET status = $2, cursor_epoch = $3, cursor_seq = $4, lost_at = $5 WHERE id = $1");
+            let set = set.bind(id.as_str()).bind(status).bind(epoch).bind(seq).bind(lost.then_some(now));
+            assert_eq!(test.store.execute(set).await.unwrap(), 1);
+        }
+        let seen = census::take(&test.store, now, fresh).await.unwrap();
+        assert_eq!((seen.edges_counted, seen.edges_silent, seen.edges_lost, seen.edges_drained), (3, 1, 1, 1));
+        assert_eq!((seen.feed_position, seen.edges_behind, seen.edges_lag), (50, 2, 50));
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn what_is_counted_is_counted_by_index() {
     let test = TestStore::migrated(Kind::SqliteMemory).await;
     for (stmt, index) in [
@@ -229,7 +265,7 @@ async fn each_request_leaves_one_line_that_no_visitor_can_break() {
     let file = dir.path().join("access.log");
     let (world, _origin, edge) = served(|settings| settings.access_log = Some((file.clone(), 1))).await;
     let forged = "X-Request-Id: {\\\"status\\\":1}\r\nX-Forwarded-For: 6.6.6.6\r\n";
-    let answer = get(edge.tls, HOST, &world.ca.root, "/a\"b\\?c=%0a{\"x\":1}", forged).await;
+    let answer = get(edge.tls, HOST, &world.ca.root, "/a%22b'?c=%0a%7B%22x%22:1%7D", forged).await;
     assert_eq!(status(&answer), "200", "{answer}");
     let id = answer.lines().find_map(|l| l.strip_prefix("x-request-id: ")).unwrap().to_owned();
     let post = format!("POST /echo HTTP/1.1\r\nHost: {HOST}\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello");
@@ -253,7 +289,7 @@ async fn each_request_leaves_one_line_that_no_visitor_can_break() {
             &first["tls"],
             &first["client"]
         ],
-        [HOST, world.tenant.as_str(), "GET", "/a\"b\\?c=%0a{\"x\":1}", "h1", "1.3", "127.0.0.1"]
+        [HOST, world.tenant.as_str(), "GET", "/a%22b'?c=%0a%7B%22x%22:1%7D", "h1", "1.3", "127.0.0.1"]
     );
     assert_eq!((first["status"].as_u64(), first["request_id"].as_str()), (Some(200), Some(id.as_str())));
     assert!(first["duration_ms"].as_f64().unwrap() > 0.0 && first["time"].as_str().unwrap().ends_with('Z'));

@@ -8,7 +8,8 @@ use nameplate::store::{issuers, sql};
 use nameplate::web::ROUTES;
 
 use crate::support::fleet_seed;
-use crate::support::rig::START;
+use crate::support::rig::{Rig, START};
+use crate::support::stores::{Kind, TestStore};
 use crate::support::web::{Answer, Web};
 
 async fn page(web: &Web, token: &str, path: &str) -> Answer {
@@ -231,4 +232,32 @@ async fn no_page_grows_with_the_fleet() {
         };
         assert_eq!(rows, all, "{first}");
     }
+}
+
+/// Every page and every story, of domains in every state, on PostgreSQL.
+#[tokio::test]
+async fn the_same_on_postgres() {
+    let test = TestStore::blank(Kind::Postgres).await;
+    let web = Web::over(Rig::on(56, &test.url).await).await;
+    let issuer = issuers::list(&web.rig.app.store).await.unwrap().remove(0);
+    fleet_seed::fill(&web.rig.app.store, 300, 3, issuer.id.as_str(), START).await;
+    for path in paths() {
+        let ids = if path.contains("tenants/{id}") { 0..3_u32 } else { 0..100 };
+        let prefix = if path.contains("tenants") { "ten_" } else { "dom_" };
+        for id in ids.take(if path.contains("{id}") { 100 } else { 1 }) {
+            let path = path.replace("{id}", &format!("{prefix}{id:032}"));
+            check_whole(&path, &page(&web, &web.operator, &path).await);
+        }
+    }
+    for path in ["?q=support7.customer7.test", "?q=customer", "?reason=txt_missing", "?acts=tenant"] {
+        let path = format!("/operator/domains{path}");
+        check_whole(&path, &page(&web, &web.operator, &path).await);
+    }
+    for n in 0..100 {
+        let path = format!("/api/v1/explain?hostname=support{n}.customer{n}.test");
+        let answer = web.api(&web.operator, "GET", &path, None).await;
+        assert_eq!(answer.status, 200, "{path}: {}", answer.body);
+    }
+    drop(web);
+    test.remove().await;
 }

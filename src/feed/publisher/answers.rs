@@ -4,8 +4,8 @@ use crate::feed::distribution;
 use crate::feed::identity::{Feed, FeedError};
 use crate::feed::wire::{self, Message};
 use crate::model::feed::{CertificateEntry, Deltas, Entry, Material, Position, Snapshot};
-use crate::store::Tx;
 use crate::store::feed::{self, Scope, StoredCertificate};
+use crate::store::{Tx, restore};
 use crate::vault::distribution::DistributionKey;
 use crate::vault::{Context, Sealed};
 
@@ -42,8 +42,9 @@ pub(super) fn nothing_after(after: Position) -> Deltas {
 pub(super) async fn snapshot(feed: &Feed) -> Result<Message, FeedError> {
     let mut tx = feed.store().read().await?;
     let position = feed::position(&mut tx).await?;
-    let entries = entries(feed, &mut tx, Scope::All).await?;
-    Ok(Message::Snapshot(Snapshot { position, entries }))
+    let recovering = restore::recovering_since(&mut tx).await?.is_some();
+    let snapshot = Snapshot { position, entries: entries(feed, &mut tx, Scope::All).await? };
+    Ok(if recovering { Message::Recovery(snapshot) } else { Message::Snapshot(snapshot) })
 }
 
 /// The answer about one token.

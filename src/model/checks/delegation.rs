@@ -87,7 +87,9 @@ fn conclude(reader: &Reader<'_>, ask: &DelegationAsk) -> Option<Told> {
     if views.zone.apex == expected {
         return by_servers(reader, ask, &expected, &views);
     }
-    let words: Vec<(Server, Said)> = views.answers.iter().map(|(s, a)| (s.clone(), said(*a, &expected))).collect();
+    let words: Vec<Option<(Server, Said)>> =
+        views.answers.iter().map(|(s, a)| Some((s.clone(), word(reader, s, *a, &expected)?))).collect();
+    let words: Vec<(Server, Said)> = words.into_iter().collect::<Option<_>>()?;
     let mut told = by_words(reader, ask, &expected, &words)?;
     told.words = words;
     Some(told)
@@ -102,11 +104,14 @@ fn proxy_in_front(reader: &Reader<'_>) -> Option<Option<IpAddr>> {
     Some(addresses.first().copied().filter(|_| addresses.iter().all(proxied)))
 }
 
-fn said(answer: Option<&Answer>, expected: &str) -> Said {
-    let Some(answer) = answer else { return Said::Silent("could not be asked".to_owned()) };
-    if !answer.definite() || !answer.authoritative {
-        return Said::Silent(answer.how());
-    }
+fn word(reader: &Reader<'_>, server: &Server, answer: Option<&Answer>, expected: &str) -> Option<Said> {
+    Some(match reader.speaking(server, answer, expected)? {
+        Some(speaking) => said(speaking, expected),
+        None => Said::Silent(answer.map_or_else(|| "could not be asked".to_owned(), Answer::how)),
+    })
+}
+
+fn said(answer: &Answer, expected: &str) -> Said {
     // A text beside an alias is what a CA finds.
     let texts: Vec<Text> = answer.at(expected, Kind::Txt).filter_map(Text::of).collect();
     match answer.aliases(expected).first() {

@@ -121,7 +121,7 @@ fn read<'a>(reader: &Reader<'a>, at: &str, path: &[String], followed: &mut Vec<S
     }
     for (server, answer) in views.answers {
         let word = |path: Vec<String>, said| Word { server: server.clone(), zone: zone.clone(), path, said };
-        let Some(answer) = answer.filter(|a| a.definite() && a.authoritative) else {
+        let Some(answer) = reader.speaking(&server, answer, at)? else {
             words.push(word(path.to_vec(), Said::Silent(answer)));
             continue;
         };

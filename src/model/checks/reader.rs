@@ -223,6 +223,19 @@ impl<'a> Reader<'a> {
         self.views(zone, name, kind)
     }
 
+    /// A server's answer, if it speaks for its zone. Some servers fail on an alias that goes round when they are asked for anything
+    /// but the alias itself; then that is asked for.
+    pub fn speaking(&self, server: &Server, answer: Option<&'a Answer>, name: &str) -> Option<Option<&'a Answer>> {
+        let speaks = |a: &&Answer| a.definite() && a.authoritative;
+        if answer
+            .is_some_and(|a| matches!(a.outcome, Outcome::ServFail | Outcome::NoError | Outcome::Unusable(_)) && !speaks(&a))
+        {
+            let alias = self.at(server, name, Kind::Cname)?.filter(speaks);
+            return Some(alias.filter(|a| !a.aliases(name).is_empty()));
+        }
+        Some(answer.filter(speaks))
+    }
+
     /// What the servers of a known zone say.
     pub fn views(&self, zone: Zone, name: &str, kind: Kind) -> Option<Views<'a>> {
         let answers: Vec<_> = zone.servers.iter().map(|s| (s.clone(), self.at(s, name, kind))).collect();

@@ -176,6 +176,22 @@ fn a_deleted_tenants_hosts_are_unknown() {
 }
 
 #[test]
+fn a_restored_control_plane_adds_to_the_book_and_takes_nothing_away() {
+    let known =
+        |n: u8, name: &str, version| vec![host(name, Some(n), HostAction::Serve, version), certificate(n, name, 200, 1)];
+    let b = book([known(1, "a.example.com", 5), known(2, "b.example.com", 5), vec![tenant(3)]].concat());
+    let snapshot = Snapshot {
+        position: Position { epoch: EPOCH + 1, seq: 4 },
+        entries: [known(3, "a.example.com", 4), known(4, "c.example.com", 1), vec![tenant(2)]].concat(),
+    };
+    let recovered = b.with_recovered(snapshot);
+    assert_eq!(recovered.position(), Position { epoch: EPOCH + 1, seq: 4 });
+    assert_eq!(shown(&recovered, "a.example.com"), Some(certificate_id(1)), "the newer one is the edge's own");
+    assert_eq!(shown(&recovered, "b.example.com"), Some(certificate_id(2)), "the copy does not know it");
+    assert_eq!(shown(&recovered, "c.example.com"), Some(certificate_id(4)));
+}
+
+#[test]
 fn what_must_be_looked_at_again_follows_from_the_change() {
     let mut b = book(vec![host("a.example.com", Some(1), HostAction::Serve, 1), certificate(1, "a.example.com", 200, 1)]);
     let empty = book(vec![]);

@@ -1,6 +1,6 @@
 //! The database and what is sealed in it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use tokio::process::Command;
@@ -27,7 +27,7 @@ const CLOCK_BROKEN: i64 = 60;
 pub(super) async fn examine(config: &Config, env: &Env, report: &mut Report) -> Option<Store> {
     let url = config.database.url.expose_str().unwrap_or_default();
     // Opening would make the file.
-    if let Some(file) = sqlite_file(url).filter(|file| !file.exists()) {
+    if let Some(file) = stores::sqlite_file(url).filter(|file| !file.exists()) {
         let advice = "run `nameplate migrate`, or set database.url to the file that is meant";
         report.broken(PART, "connection", format!("there is no file {}", file.display()), advice);
         return None;
@@ -159,12 +159,6 @@ fn free_megabytes(df: &str) -> Option<u64> {
     df.lines().nth(1)?.split_whitespace().nth(3)?.parse::<u64>().ok().map(|kb| kb / 1024)
 }
 
-fn sqlite_file(url: &str) -> Option<PathBuf> {
-    let rest = url.strip_prefix("sqlite:")?;
-    let path = rest.strip_prefix("//").unwrap_or(rest).split('?').next().unwrap_or_default();
-    (!path.contains(":memory:")).then(|| PathBuf::from(path))
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -193,14 +187,6 @@ mod tests {
             clock("x", Moment::from_secs(1_800_000_000 - apart), ours, &mut report);
             assert_eq!(report.findings[0].verdict, verdict, "{apart}: {:?}", report.findings);
         }
-    }
-
-    #[test]
-    fn the_file_of_a_url_is_found() {
-        let file = |url| sqlite_file(url).map(|p| p.display().to_string());
-        assert_eq!(file("sqlite:/var/lib/np.db?mode=rw").as_deref(), Some("/var/lib/np.db"));
-        assert_eq!(file("sqlite://np.db").as_deref(), Some("np.db"));
-        assert_eq!((file("sqlite::memory:"), file("postgres://x/y")), (None, None));
     }
 
     proptest! {

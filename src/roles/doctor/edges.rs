@@ -7,7 +7,7 @@ use crate::env::Env;
 use crate::model::conclude::FRESH_EDGE;
 use crate::model::moment::Moment;
 use crate::store::edges::{self, EdgeRow, EdgeStatus};
-use crate::store::{Store, StoreError, feed};
+use crate::store::{Store, StoreError, feed, restore};
 use crate::telemetry::Chain;
 
 const PART: &str = "edges";
@@ -29,6 +29,15 @@ pub(super) async fn examine(config: &Config, store: &Store, env: &Env, report: &
 async fn all_edges(config: &Config, store: &Store, now: Moment, report: &mut Report) -> Result<(), StoreError> {
     let position =
         if feed::load(store).await?.is_some() { Some(feed::position(&mut store.read().await?).await?) } else { None };
+    if let Some(since) = restore::recovering_since(&mut store.read().await?).await? {
+        let seen = format!("under way since {}", since.rfc3339());
+        report.warn(
+            PART,
+            "recovery",
+            seen,
+            "when all is back: nameplate restored --end; until then edges let go of nothing",
+        );
+    }
     let mut counted = 0_u32;
     for edge in edges::list(store).await?.iter().filter(|edge| edge.status == EdgeStatus::Active) {
         let what = format!("edge {}", edge.name);
@@ -62,6 +71,10 @@ fn followed(edge: &EdgeRow, what: String, behind: i64, report: &mut Report) {
     if let Some(since) = edge.lost_at {
         let seen = format!("left behind since {}", since.rfc3339());
         report.broken(PART, what, seen, "look at its log: it missed a challenge and is not counted until it has caught up");
+    } else if behind < 0 {
+        let seen = format!("{} changes ahead of the feed", -behind);
+        let advice = "this database was restored: stop serve, run `nameplate restored`, start serve again";
+        report.broken(PART, what, seen, advice);
     } else if behind > LAG {
         report.warn(PART, what, format!("{behind} changes behind"), "look at its log, its disk and its way to feed.url");
     } else {

@@ -162,7 +162,7 @@ pub struct EdgeAt {
 /// Where every edge that is not revoked stands with a certificate.
 pub async fn edges_with(tx: &mut Tx, certificate: &str) -> StoreResult<Vec<EdgeAt>> {
     let query = sql("SELECT e.id, e.name, e.status, e.lost_at, e.heartbeat_at, x.observed, \
-           CASE WHEN e.cursor_epoch = f.epoch AND s.pending = 0 AND e.cursor_seq >= s.seq THEN 1 ELSE 0 END AS has_it \
+           CAST(CASE WHEN e.cursor_epoch = f.epoch AND s.pending = 0 AND e.cursor_seq >= s.seq THEN 1 ELSE 0 END AS BIGINT) AS has_it \
          FROM edges e CROSS JOIN feed f \
          CROSS JOIN (SELECT MAX(seq) AS seq, COUNT(*) - COUNT(seq) AS pending FROM outbox \
            WHERE kind = 'certificate' AND subject = $1) s \
@@ -202,9 +202,11 @@ pub struct ExceptionRow {
 
 /// Certificates that edges have and do not serve.
 pub async fn exceptions(tx: &mut Tx, limit: i64) -> StoreResult<Vec<ExceptionRow>> {
-    let query = sql("SELECT e.name, c.serial, c.domain_id, d.hostname, x.observed, x.at FROM rollout_exceptions x \
-         JOIN edges e ON e.id = x.edge_id JOIN certificates c ON c.id = x.certificate_id \
-         LEFT JOIN domains d ON d.id = c.domain_id ORDER BY x.certificate_id, x.edge_id LIMIT $1");
+    // The exceptions are few; CROSS keeps SQLite from beginning with the certificates, which are many.
+    let query = sql("SELECT e.name, c.serial, c.domain_id, d.hostname, x.observed, x.at FROM \
+           (SELECT certificate_id, edge_id, observed, at FROM rollout_exceptions ORDER BY certificate_id, edge_id LIMIT $1) x \
+         CROSS JOIN edges e CROSS JOIN certificates c LEFT JOIN domains d ON d.id = c.domain_id \
+         WHERE e.id = x.edge_id AND c.id = x.certificate_id ORDER BY x.certificate_id, x.edge_id");
     let read = |row: &Row| {
         Ok(ExceptionRow {
             edge: row.text("name")?,

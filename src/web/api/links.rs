@@ -13,7 +13,7 @@ use super::{Page, cursor, is_full, next_page, page_length};
 use crate::app::links::{self, MintedLink, NewLink};
 use crate::app::show;
 use crate::app::tokens::Caller;
-use crate::config::{ReturnUrl, Setting as _};
+use crate::config::ReturnUrl;
 use crate::model::id::{DomainId, LinkId, TenantId};
 use crate::store::links::{LinkKind, LinkRow};
 use crate::web::auth::ApiCaller;
@@ -22,8 +22,9 @@ use crate::web::once::{Begun, Once, Work};
 use crate::web::problem::{FieldError, Problem};
 use crate::web::state::WebState;
 
-/// The longest a hand-off link may be good for.
-const LONGEST: Duration = Duration::from_secs(90 * 86_400);
+/// The shortest and the longest that a hand-off link may be good for, in seconds.
+const SHORTEST: u64 = 60;
+const LONGEST: u64 = 90 * 86_400;
 
 /// A link that lets a tenant's admin into the portal, once.
 #[derive(Deserialize, ToSchema)]
@@ -41,12 +42,13 @@ pub(in crate::web) struct NewPortalLink {
 /// A link that shows one domain's records to whoever owns its DNS.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[schema(example = json!({ "domain": "dom_019b0000000070008000000000000001", "expires_in": "7d" }))]
+#[schema(example = json!({ "domain": "dom_019b0000000070008000000000000001", "expires_in": 604_800 }))]
 pub(in crate::web) struct NewHandOffLink {
     /// Which domain, by its id.
     domain: String,
-    /// How long it is good, from one minute to 90 days, such as `12h` or `7d`.
-    expires_in: Option<String>,
+    /// After how many seconds it ends; `portal.hand_off_lifetime` where nothing is said.
+    #[schema(minimum = 60, maximum = 7776000_i64, nullable = true)]
+    expires_in: Option<u64>,
 }
 
 /// A link, without its secret.
@@ -188,7 +190,7 @@ pub(in crate::web) async fn create_portal_link(
     responses(
         (status = 201, description = "The link; its URL is shown this once.", body = MadeBody, headers(("Location" = String, description = "Where it is."))),
         (status = 409, description = "`tenant_not_active`, `idempotency_in_flight`"),
-        (status = 422, description = "`domain_unknown`, `expires_in_invalid`, `wrong_fields`, `idempotency_key_reused`"),
+        (status = 422, description = "`domain_unknown`, `expiry_out_of_range`, `wrong_fields`, `idempotency_key_reused`"),
     ))]
 pub(in crate::web) async fn create_hand_off_link(
     State(state): State<WebState>,
@@ -198,12 +200,12 @@ pub(in crate::web) async fn create_hand_off_link(
 ) -> Result<Response, Problem> {
     let wanted = &once.wanted;
     let (domain, tenant) = domain_of(&state, &caller, &wanted.domain).await?;
-    let lifetime = match wanted.expires_in.as_deref() {
+    let lifetime = match wanted.expires_in {
         None => state.settings.portal.hand_off_lifetime,
-        Some(text) => {
-            Duration::read(text).filter(|time| (Duration::from_secs(60)..=LONGEST).contains(time)).ok_or_else(|| {
-                wrong("/expires_in", "expires_in_invalid", "Give a time from one minute to 90 days, such as 12h or 7d.")
-            })?
+        Some(seconds @ SHORTEST..=LONGEST) => Duration::from_secs(seconds),
+        Some(seconds) => {
+            let seen = format!("{seconds} seconds; a link is good for {SHORTEST} to {LONGEST} (90 days).");
+            return Err(wrong("/expires_in", "expiry_out_of_range", &seen));
         }
     };
     let new = NewLink { kind: LinkKind::HandOff, tenant, domain: Some(domain), return_url: None, lifetime };

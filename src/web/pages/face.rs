@@ -30,6 +30,8 @@ pub(super) struct Lifetime {
     pub(super) used: u64,
 }
 
+/// So many characters of an event's particulars are shown.
+const PARTICULARS: usize = 600;
 /// The events on the domain's own page; the rest is a page away.
 const LATEST: usize = 8;
 
@@ -42,8 +44,7 @@ impl Face {
     /// How the certificate's days are spent.
     pub(super) fn lifetime(&self) -> Option<Lifetime> {
         let certificate = self.view.certificate.as_ref()?;
-        let day = |time: std::time::Duration| time.as_secs().div_ceil(86_400);
-        let days = day(certificate.not_after.since(certificate.not_before)).max(1);
+        let days = ((certificate.not_after.since(certificate.not_before).as_secs() + 43_200) / 86_400).max(1);
         Some(Lifetime { days, used: (self.now.since(certificate.not_before).as_secs() / 86_400).min(days) })
     }
 
@@ -168,7 +169,7 @@ impl Face {
     }
 
     pub(super) fn event_name(&self, event: &EventView) -> String {
-        let mut words = event.kind.replace('_', " ");
+        let mut words = visible::cut(&event.kind, 60).replace('_', " ");
         if let Some(first) = words.get_mut(..1) {
             first.make_ascii_uppercase();
         }
@@ -186,8 +187,13 @@ impl Face {
             Some(("tenant", by)) if by.starts_with("ses_") => "you, in the portal".to_owned(),
             Some(("tenant", by)) if by.starts_with("tok_") => "your application".to_owned(),
             Some(("operator", by)) if by.starts_with("tok_") => "the operator".to_owned(),
-            _ => event.actor.clone(),
+            _ => visible::cut(&event.actor, 80),
         }
+    }
+
+    /// Why it happened.
+    pub(super) fn event_cause(&self, event: &EventView) -> String {
+        visible::cut(&event.cause, 300)
     }
 
     /// An event's particulars that are plain to read: what a look found, and single values with their names.
@@ -195,7 +201,17 @@ impl Face {
         let Value::Object(fields) = &event.detail else { return vec![] };
         let findings = fields.get("findings").and_then(Value::as_array).into_iter().flatten().filter_map(finding);
         let plain = fields.iter().filter_map(|(name, value)| Some(format!("{}: {}", name.replace('_', " "), plain(value)?)));
-        findings.chain(plain).collect()
+        let mut room = PARTICULARS;
+        let mut lines = Vec::new();
+        for line in findings.chain(plain) {
+            let line = visible::cut(&line, room);
+            room = room.saturating_sub(line.chars().count());
+            lines.push(line);
+            if room == 0 {
+                break;
+            }
+        }
+        lines
     }
 
     pub(super) fn serving_edges(&self) -> usize {

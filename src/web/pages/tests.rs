@@ -1,12 +1,91 @@
 use askama::Template as _;
 
 use super::ProblemPage;
-use super::page::DomainPage;
+use super::add::{AddPage, Added, Refused};
+use super::domain::{DomainPage, Shared};
+use super::enter::EnterPage;
+use super::face::Face;
+use super::hand_off::{DeadLinkPage, HandOffPage};
+use super::history::HistoryPage;
+use super::list::{ListPage, ListRow};
+use super::remove::RemovePage;
 use super::samples::{self, HOSTILE, NOW};
+use super::share::SharedPage;
+use super::sign_in::{SignInPage, SignedOutPage};
+use crate::app::links::Dead;
 use crate::app::show::DomainView;
 
+fn face(view: &DomainView) -> Face {
+    Face::new(view, vec![view.hostname.to_string()], NOW).unwrap()
+}
+
 fn render(view: &DomainView) -> String {
-    DomainPage { view, now: NOW, csrf: "00ff".into(), asked: true }.render().unwrap()
+    let shared =
+        vec![Shared { id: "lnk_1".into(), made: "just now".into(), ends: "in 7 days".into(), ends_full: "then".into() }];
+    let page = DomainPage { face: face(view), csrf: "00ff".into(), asked: true, operator: true, position: 7, shared };
+    page.render().unwrap()
+}
+
+/// The other pages, each filled with the same text.
+fn others(text: &str, view: &DomainView) -> Vec<String> {
+    let hostile = || text.to_owned();
+    let id = view.id.clone();
+    let row = ListRow {
+        id: id.clone(),
+        name: hostile(),
+        ascii: Some(hostile()),
+        tenant: hostile(),
+        tone: "act",
+        state: "Live",
+        sentence: hostile(),
+        yours: true,
+    };
+    let list = ListPage {
+        rows: vec![row],
+        operator: true,
+        typed: hostile(),
+        filter: "",
+        next: Some("/domains?q=".into()),
+        first: false,
+        live: String::new(),
+    };
+    let add = AddPage {
+        csrf: "00ff".into(),
+        operator: true,
+        tenant: hostile(),
+        names: hostile(),
+        trouble: Some(hostile()),
+        added: vec![Added { id: id.clone(), name: hostile(), typed: Some(hostile()), new: true }],
+        refused: vec![Refused { typed: hostile(), why: hostile() }],
+        left: 3,
+        partners: vec![hostile(), hostile()],
+    };
+    let hand_off = HandOffPage {
+        face: face(view),
+        tenant_name: hostile(),
+        ends: "soon".into(),
+        ends_full: "then".into(),
+        live: "/hand-off/x/live".into(),
+    };
+    let history = HistoryPage { face: face(view), events: view.events.clone(), older: Some(3), first: false };
+    let shared = SharedPage { id, hostname: hostile(), url: hostile(), ends: "soon".into(), ends_full: "then".into() };
+    let sign_in = SignInPage { next: text, trouble: Some("No.") };
+    vec![
+        list.render().unwrap(),
+        add.render().unwrap(),
+        hand_off.render().unwrap(),
+        history.render().unwrap(),
+        shared.render().unwrap(),
+        RemovePage { face: face(view), csrf: "00ff".into() }.render().unwrap(),
+        EnterPage { tenant_name: hostile(), action: "/enter/x".into() }.render().unwrap(),
+        sign_in.render().unwrap(),
+        SignedOutPage { operator: false, return_url: Some(hostile()) }.render().unwrap(),
+        DeadLinkPage::portal(Dead::Used).render().unwrap(),
+        DeadLinkPage::hand_off(Dead::Expired).render().unwrap(),
+        ProblemPage { status: 404, title: "Not found", detail: text, home: text, sign_in: Some(hostile()) }
+            .render()
+            .unwrap(),
+    ]
 }
 
 /// Every `aria-labelledby` and every `href="#…"` must name an id that is there, once.
@@ -15,11 +94,14 @@ fn check_labels(html: &str) {
     let attributes = |name: &str| -> Vec<String> {
         html.split(&format!("{name}=\"")).skip(1).filter_map(|rest| Some(rest.split_once('"')?.0.to_owned())).collect()
     };
+    check_nesting(html);
     let ids = attributes(" id");
     for id in &ids {
         assert_eq!(ids.iter().filter(|other| *other == id).count(), 1, "id {id} twice");
     }
-    let targets = attributes("aria-labelledby").into_iter();
+    let described =
+        attributes("aria-describedby").into_iter().flat_map(|all| all.split(' ').map(str::to_owned).collect::<Vec<_>>());
+    let targets = attributes("aria-labelledby").into_iter().chain(attributes("label for")).chain(described);
     for target in targets.chain(attributes("href").into_iter().filter_map(|h| h.strip_prefix('#').map(str::to_owned))) {
         assert!(ids.contains(&target), "nothing has the id {target}");
     }
@@ -28,10 +110,33 @@ fn check_labels(html: &str) {
     assert!(html.contains("<html lang=\"en\">") && html.contains("name=\"viewport\""));
     for form in html.split("<form").skip(1) {
         let form = form.split("</form>").next().unwrap_or_default();
-        assert!(
-            form.contains("name=\"csrf\" value=\"00ff\"") && form.contains("<button") && form.contains("method=\"post\"")
-        );
+        let changes = form.contains("method=\"post\"") && !form.contains("/enter/") && !form.contains("/operator/sign-in");
+        assert!(form.contains("<button") && (!changes || form.contains("name=\"csrf\" value=\"00ff\"")), "{form}");
     }
+    // Every field that people fill in has a label.
+    for kind in ["<input ", "<select ", "<textarea "] {
+        for field in html.split(kind).skip(1).map(|rest| rest.split('>').next().unwrap_or_default()) {
+            let id = field.split("id=\"").nth(1).and_then(|rest| rest.split('"').next());
+            let labelled = id.is_some_and(|id| html.contains(&format!("<label for=\"{id}\"")));
+            assert!(labelled || field.contains("type=\"hidden\""), "a field without label: {field}");
+        }
+    }
+}
+
+/// Every element that is opened is closed, in its order.
+#[track_caller]
+fn check_nesting(html: &str) {
+    const VOID: [&str; 5] = ["meta", "link", "input", "br", "img"];
+    let mut open: Vec<&str> = Vec::new();
+    for tag in html.split('<').skip(1).filter_map(|rest| rest.split('>').next()).filter(|tag| !tag.starts_with('!')) {
+        let name = tag.trim_start_matches('/').split([' ', '\n']).next().unwrap_or_default();
+        if tag.starts_with('/') {
+            assert_eq!(open.pop(), Some(name), "closed out of order");
+        } else if !VOID.contains(&name) {
+            open.push(name);
+        }
+    }
+    assert!(open.is_empty(), "never closed: {open:?}");
 }
 
 #[test]
@@ -40,10 +145,10 @@ fn every_sample_has_title_headings_and_labelled_parts() {
         let html = render(&view);
         check_labels(&html);
         assert!(html.contains(&format!("<title>{}: ", view.hostname_display)) || name == "hostile", "{name}");
-        let removable = html.contains(&format!("action=\"/domains/{}/remove\"", view.id));
+        let removable = html.contains(&format!("href=\"/domains/{}/remove\"", view.id));
         assert_eq!(removable, view.claim.is_open() && name != "releasing", "{name}");
         for record in view.records.iter().filter(|_| html.contains("id=\"records\"")) {
-            assert!(html.contains(&format!("<code>{}</code>", record.host)) || name == "hostile", "{name}");
+            assert!(html.contains(&format!("-host\">{}</code>", record.host)) || name == "hostile", "{name}");
         }
     }
 }
@@ -52,11 +157,12 @@ fn every_sample_has_title_headings_and_labelled_parts() {
 fn hostile_values_stay_text() {
     let (_, view) = samples::all().into_iter().find(|(name, _)| *name == "hostile").unwrap();
     let html = render(&view);
-    assert!(!html.contains(HOSTILE) && !html.contains("<script") && !html.contains("<img"), "{html}");
+    assert!(!html.contains(HOSTILE) && html.matches("<script").count() == 1 && !html.contains("<img"), "{html}");
     assert!(html.contains("&#60;script&#62;"));
-    let page = ProblemPage { status: 404, title: "Not found", detail: HOSTILE, home: HOSTILE }.render().unwrap();
-    check_labels(&page);
-    assert!(!page.contains(HOSTILE));
+    for page in others(HOSTILE, &view) {
+        check_labels(&page);
+        assert!(!page.contains(HOSTILE) && page.matches("<script").count() == 1 && !page.contains("<img"), "{page}");
+    }
 }
 
 #[test]
@@ -64,7 +170,7 @@ fn a_name_in_another_script_is_shown_in_both_spellings() {
     let (_, view) = samples::all().into_iter().find(|(name, _)| *name == "live").unwrap();
     let html = render(&view);
     assert!(
-        html.contains("<h1 id=\"name\">bücher.acme.example</h1>")
+        html.contains("<h1 id=\"name\"><bdi>bücher.acme.example</bdi></h1>")
             && html.contains("<code>xn--bcher-kva.acme.example</code>")
     );
     assert!(html.contains("2 of 2 serve it"));
@@ -81,4 +187,26 @@ fn the_timeline_says_what_a_look_found_in_words() {
     let html = render(&view);
     assert!(html.contains(" · ownership: txt_ok — seen a, b · serial: 04d2</p>"), "{html}");
     assert!(!html.contains("placed") && !html.contains("odd"), "{html}");
+}
+
+#[test]
+fn what_turns_writing_around_or_never_ends_is_shown_as_what_it_is() {
+    let (_, mut view) = samples::all().into_iter().find(|(name, _)| *name == "awaiting").unwrap();
+    view.checks[0].observed = vec![format!("a\u{202e}b\0c{}", "x".repeat(10_000)); 400];
+    view.events[0].cause = "y".repeat(10_000);
+    let html = render(&view);
+    assert!(html.contains("a[U+202E]b[U+0000]c") && html.contains("… and 388 more"), "{html}");
+    assert!(!html.contains('\u{202e}') && !html.contains('\0'));
+    assert!(html.len() < 60_000, "{}", html.len());
+}
+
+#[test]
+fn steps_lifetime_and_actors_are_said_in_words() {
+    let (_, mut view) = samples::all().into_iter().find(|(name, _)| *name == "live").unwrap();
+    view.events[0].actor = "tenant ses_00000000000000000000000000000000".into();
+    view.events[1].actor = "operator tok_00000000000000000000000000000000".into();
+    let html = render(&view);
+    assert!(html.contains("<progress id=\"life\" max=\"89\" value=\"0\""), "{html}");
+    assert!(html.contains("by you, in the portal") && html.contains("by the operator"));
+    assert!(!html.contains("ses_0000"));
 }

@@ -20,6 +20,9 @@ const PAUSE: Duration = Duration::from_millis(25);
 /// The key under which WebDriver names an element.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
+/// The key that moves the focus on.
+pub const TAB: &str = "\u{E004}";
+
 /// What the page is looked at with.
 #[derive(Clone, Copy, Debug)]
 pub struct Screen {
@@ -246,10 +249,19 @@ impl Browser {
         .await;
     }
 
-    /// The value of an attribute of the first element.
-    pub async fn attribute(&self, xpath: &str, name: &str) -> Option<String> {
-        let element = self.find(xpath).await?;
-        self.get(&format!("/element/{element}/attribute/{name}")).await.as_str().map(str::to_owned)
+    /// The text of an element.
+    pub async fn words(&self, xpath: &str) -> String {
+        self.until(xpath, async |browser| {
+            let element = browser.find(xpath).await?;
+            let text = browser.command(reqwest::Method::GET, &format!("/element/{element}/text"), None).await.ok()?;
+            text.as_str().map(str::to_owned)
+        })
+        .await
+    }
+
+    /// Waits until the browser is at this path.
+    pub async fn until_at(&self, path: &str) {
+        self.until(path, async |browser| browser.url().await.ends_with(path).then_some(())).await;
     }
 
     /// Keys to whatever has the focus.

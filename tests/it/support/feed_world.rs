@@ -56,6 +56,8 @@ impl TestCa {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(Vec::<String>::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        // Of the same name, a leaf would look signed by itself.
+        params.distinguished_name.push(rcgen::DnType::CommonName, "The test's root");
         let root = params.self_signed(&key).unwrap().der().clone();
         TestCa { issuer: Issuer::new(params, key), root }
     }
@@ -187,9 +189,15 @@ impl World {
 
     /// Stores a certificate without telling anybody.
     pub async fn store_certificate(&self, name: &str, chain: &str, key: Vec<u8>) -> CertificateId {
+        self.store_certificate_until(name, chain, key, self.env.now() + Duration::from_secs(90 * 86_400)).await
+    }
+
+    /// In one transaction, as use cases do: a snapshot that is taken meanwhile sees all of it or nothing.
+    async fn store_certificate_until(&self, name: &str, chain: &str, key: Vec<u8>, until: Moment) -> CertificateId {
         let id = mint!(self.env, CertificateId);
         let sealed = self.vault.seal(&self.env, &Context::new("certificate-key", id.as_str()), &Secret::new(key)).unwrap();
         let now = self.env.now();
+        let mut tx = self.store.begin().await.unwrap();
         for stmt in [
             sql("INSERT INTO certificates (id, source, serial, fingerprint, chain, sealed_key, not_before, not_after, stored_at) \
                  VALUES ($1, 'order', '01', 'f', $2, $3, $4, $5, $4)")
@@ -197,20 +205,19 @@ impl World {
             .bind(chain)
             .bind(sealed.as_bytes())
             .bind(now)
-            .bind(now + Duration::from_secs(90 * 86_400)),
+            .bind(until),
             sql("INSERT INTO certificate_names (certificate_id, name) VALUES ($1, $2)").bind(id.as_str()).bind(name),
         ] {
-            self.store.execute(stmt).await.unwrap();
+            tx.execute(stmt).await.unwrap();
         }
+        tx.commit().await.unwrap();
         id
     }
 
     /// A certificate that the feed says expires then; announced.
     pub async fn certificate_until(&self, name: &str, until: Moment) -> CertificateId {
         let (chain, key) = self.ca.leaf(name);
-        let id = self.store_certificate(name, &chain, key).await;
-        let stmt = sql("UPDATE certificates SET not_after = $2 WHERE id = $1").bind(id.as_str()).bind(until);
-        assert_eq!(self.store.execute(stmt).await.unwrap(), 1);
+        let id = self.store_certificate_until(name, &chain, key, until).await;
         self.announce("certificate", id.as_str(), 1).await;
         id
     }

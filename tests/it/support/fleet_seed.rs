@@ -57,6 +57,7 @@ fn evidence(part: &Part, now: Moment) -> String {
             found_at: None,
             found_via: None,
             record_to_publish: vec![],
+            dns_host: None,
         },
         looked_at: now,
     };
@@ -105,7 +106,7 @@ pub async fn fill(store: &Store, domains: i64, tenants: i64, issuer: &str, now: 
             "{seq} INSERT INTO domains (id, tenant_id, hostname, claim, claim_since, routing_mode, target, attempt_id, evidence, \
                looked_at, pace_from, nudged, tie, lost_for_us, due_at, lease_until, generation, settled, failures, event_seq, \
                certificate_id, active_since, created_at, standing, acts, standing_since, certificate_until) \
-             SELECT 'dom_' || PAD(i), 'ten_' || PAD(i % $3), 'support' || i || '.customer' || i || '.example', $4, \
+             SELECT 'dom_' || PAD(i), 'ten_' || PAD(i % $3), 'support' || i || '.customer' || i || '.test', $4, \
                $5 - (i % 5000) * 1000000000, 'per_tenant', 'tenant-' || (i % $3) || '.app.example', 'att_' || PAD(i), $6, \
                $5, $5, 0, 'held', 0, $7, 0, 7, 7, $8, 6, \
                CASE WHEN $9 = 1 THEN 'crt_' || PAD(i) END, CASE WHEN $9 = 1 THEN $5 END, $5 - (i % 9000) * 1000000000, \
@@ -157,6 +158,16 @@ pub async fn fill(store: &Store, domains: i64, tenants: i64, issuer: &str, now: 
     .bind(issuer)
     .bind("-----BEGIN CERTIFICATE-----\nMIIB".repeat(30))
     .bind(now))
+    .await;
+    run(say(
+        "INSERT INTO outbox (id, seq, kind, subject, version, at) \
+         SELECT 'evt_c' || substr(id, 6), CAST(substr(id, 5) AS BIGINT) + 1, 'certificate', id, 1, stored_at FROM certificates",
+    ))
+    .await;
+    run(say(
+        "INSERT INTO grants (id, issuer_id, order_id, granted_at, expires_at, state) \
+         SELECT 'gra_' || substr(id, 5), issuer_id, id, state_since, state_since, 'used' FROM orders WHERE state = 'issued'",
+    ))
     .await;
     let kinds = ["claimed", "evidence_changed", "proven", "order_placed", "certificate_stored", "active"];
     for (kind, seq) in kinds.into_iter().zip(1_i64..) {

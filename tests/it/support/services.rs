@@ -18,6 +18,31 @@ pub fn certbot() -> PathBuf {
     told("NAMEPLATE_TEST_CERTBOT").into()
 }
 
+/// BIND's server.
+pub fn named() -> PathBuf {
+    told("NAMEPLATE_TEST_NAMED").into()
+}
+
+/// Makes keys for zones.
+pub fn dnssec_keygen() -> PathBuf {
+    told("NAMEPLATE_TEST_DNSSEC_KEYGEN").into()
+}
+
+/// Signs zones.
+pub fn dnssec_signzone() -> PathBuf {
+    told("NAMEPLATE_TEST_DNSSEC_SIGNZONE").into()
+}
+
+/// Knot's server.
+pub fn knotd() -> PathBuf {
+    told("NAMEPLATE_TEST_KNOTD").into()
+}
+
+/// Unbound.
+pub fn unbound() -> PathBuf {
+    told("NAMEPLATE_TEST_UNBOUND").into()
+}
+
 /// Debian's Chromium.
 pub fn chromium() -> PathBuf {
     told("NAMEPLATE_TEST_CHROMIUM").into()
