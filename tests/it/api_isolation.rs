@@ -53,7 +53,10 @@ fn way(route: &Route) -> Way {
             | "/api/v1/certificates"
             | "/api/v1/orders"
             | "/api/v1/edges"
-            | "/api/v1/tokens",
+            | "/api/v1/tokens"
+            | "/api/v1/explain"
+            | "/api/v1/portal-links"
+            | "/api/v1/hand-off-links",
         ) => Way::Plain(Nothing),
         ("post", "/api/v1/portal-links") => Way::Plain(Json(r#"{"tenant":"TENANT"}"#)),
         ("post", "/api/v1/hand-off-links") => Way::Plain(Json(r#"{"domain":"DOMAIN"}"#)),
@@ -78,6 +81,7 @@ fn way(route: &Route) -> Way {
         ("get", "/operator/domains/{id}") => Way::Page(&["domain"], Nothing),
         ("get", path) if path.starts_with("/operator") => Way::Page(&[], Nothing),
         ("get", path) if path.starts_with("/domains/{id}") => Way::Page(&["domain"], Nothing),
+        ("post", "/domains/{id}/hand-off/revoke") => Way::Page(&["domain"], Form("csrf=00&link=lnk_0")),
         ("post", path) if path.starts_with("/domains/{id}") => Way::Page(&["domain"], Form("csrf=00")),
         (_, "/domains" | "/domains/live" | "/domains/add" | "/sign-out") => Way::Page(&[], Nothing),
         (method, path) => panic!("declare in this test how {method} {path} is tried"),

@@ -156,7 +156,8 @@ fn operation(method: &str, path: &str, described: &Value, components: &Value) ->
     });
     let answers = described.get("responses").and_then(Value::as_object).into_iter().flatten();
     let answer = |(status, response): (&String, &Value)| {
-        let document = response.pointer("/content/application~1json/schema").map(kind_of).unwrap_or_default();
+        let named = response.pointer("/content/application~1json/schema/$ref").and_then(Value::as_str).unwrap_or_default();
+        let document = named.rsplit('/').next().unwrap_or_default().to_owned();
         let (form, document) = match document.strip_prefix(PAGE) {
             Some(items) => ("A page of", items.to_owned()),
             None => ("", document),
