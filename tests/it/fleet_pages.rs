@@ -238,7 +238,7 @@ async fn no_page_grows_with_the_fleet() {
 #[tokio::test]
 async fn the_same_on_postgres() {
     let test = TestStore::blank(Kind::Postgres).await;
-    let web = Web::over(Rig::on(56, &test.url).await).await;
+    let web = Web::on(Rig::on(56, &test.url).await, "").await;
     let issuer = issuers::list(&web.rig.app.store).await.unwrap().remove(0);
     fleet_seed::fill(&web.rig.app.store, 300, 3, issuer.id.as_str(), START).await;
     for path in paths() {
