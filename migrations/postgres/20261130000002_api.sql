@@ -16,6 +16,8 @@ CREATE INDEX kept_answers_by_end ON kept_answers (expires_at);
 
 CREATE UNIQUE INDEX contacts_one_an_address ON contacts (tenant_id, email);
 CREATE INDEX tokens_by_tenant ON tokens (tenant_id, id);
+-- In order within a state: this one does all that the one before it did.
+DROP INDEX domains_by_claim;
 CREATE INDEX domains_by_claim ON domains (claim, id);
 CREATE INDEX events_by_tenant ON events (tenant_id, position);
 CREATE INDEX certificates_by_tenant ON certificates (tenant_id, not_after);
