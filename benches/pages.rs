@@ -93,7 +93,7 @@ async fn measure(web: &Web, token: &str, path: &str, domains: i64) -> Measured {
 
 async fn fleet(kind: Kind, domains: i64, tenants: i64) -> Vec<Measured> {
     let test = TestStore::blank(kind).await;
-    let web = Web::over(Rig::on(1, &test.url).await).await;
+    let web = Web::on(Rig::on(1, &test.url).await, "").await;
     let store = &web.rig.app.store;
     let issuer = issuers::list(store).await.unwrap().remove(0);
     let began = Instant::now();
