@@ -38,6 +38,8 @@ pub fn text(places: &Places<'_>, outside: &Outside) -> String {
     format!(
         "# Written by `nameplate sandbox` at its start. Everything in it is on this machine.\n\
          [server]\nlisten = {web}\npublic_url = {web_url}\n\n\
+         # Whoever tries it out, by hand or by machine, is never told to wait.\n\
+         [api]\nrequests_per_minute = 1000000\nfailures_per_minute = 1000000\n\n\
          [portal]\nlink_lifetime = \"12h\"\nreturn_urls = [{origin_url}]\n\n\
          [database]\nurl = {database}\n\n\
          [vault]\nmaster_key_file = {master_key}\n\n\

@@ -55,6 +55,7 @@ mod restore;
 mod routine;
 mod sandbox;
 mod sandbox_ca;
+mod schemathesis;
 mod services;
 mod store_conformance;
 mod support;
