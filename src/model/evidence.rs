@@ -80,6 +80,11 @@ pub enum Check {
     Holding,
 }
 
+impl Check {
+    /// Every check there is.
+    pub const ALL: &'static [Check] = &[Check::Ownership, Check::Routing, Check::Caa, Check::Delegation, Check::Holding];
+}
+
 /// A DNS record in the three forms people paste.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {

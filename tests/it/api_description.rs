@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::time::Duration;
 
 use nameplate::web::{PROBLEMS, ROUTES, openapi_document};
 use serde_json::Value;
@@ -217,4 +218,82 @@ async fn the_description_is_served_and_rendered_without_scripts_or_the_network()
             }
         }
     }
+}
+
+/// Where a value is not what its schema says; fields that the schema does not name are wrong too.
+fn unfit(document: &Value, schema: &Value, value: &Value, place: &str, out: &mut Vec<String>) {
+    let schema = resolved(document, schema);
+    for all in schema["allOf"].as_array().into_iter().flatten() {
+        unfit(document, all, value, place, out);
+    }
+    if let Some(several) = schema["oneOf"].as_array() {
+        let fits = several.iter().any(|one| {
+            let mut wrong = Vec::new();
+            unfit(document, one, value, place, &mut wrong);
+            wrong.is_empty()
+        });
+        if !fits {
+            out.push(format!("{place}: {value} is none of {several:?}"));
+        }
+    }
+    if schema["enum"].as_array().is_some_and(|words| !words.contains(value)) {
+        out.push(format!("{place}: {value} is none of {}", schema["enum"]));
+    }
+    let kind = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "integer",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    let kinds = &schema["type"];
+    if !(kinds.is_null() || kinds == kind || kinds.as_array().is_some_and(|kinds| kinds.iter().any(|k| k == kind))) {
+        out.push(format!("{place}: {value} is no {kinds}"));
+    }
+    for (n, item) in value.as_array().into_iter().flatten().enumerate().filter(|_| schema["items"].is_object()) {
+        unfit(document, &schema["items"], item, &format!("{place}/{n}"), out);
+    }
+    let Some(properties) = schema["properties"].as_object() else { return };
+    for needed in schema["required"].as_array().into_iter().flatten() {
+        if value.get(needed.as_str().unwrap()).is_none() {
+            out.push(format!("{place}: {needed} is missing"));
+        }
+    }
+    for (name, field) in value.as_object().into_iter().flatten() {
+        match properties.get(name) {
+            Some(schema) => unfit(document, schema, field, &format!("{place}/{name}"), out),
+            None => out.push(format!("{place}: {name} is not described")),
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_story_of_a_name_is_told_as_it_is_described() {
+    let web = Web::new(72).await;
+    let (acme, token) = web.tenant("acme").await;
+    let served = web.rig.claim(&acme, "a.acme.test").await;
+    web.rig.publish(&served, "a.acme.test").await;
+    web.rig.until_active(&served, Duration::from_secs(3600)).await;
+    web.rig.claim(&acme, "b.acme.test").await;
+    web.rig.pass(Duration::from_secs(20)).await;
+    let document = document();
+    let schema = &document["paths"]["/api/v1/explain"]["get"]["responses"]["200"]["content"]["application/json"]["schema"];
+    assert!(schema["$ref"].is_string(), "{schema}");
+    for token in [&web.operator, &token] {
+        for name in ["a", "b"] {
+            let told = web.api(token, "GET", &format!("/api/v1/explain?hostname={name}.acme.test"), None).await;
+            let mut wrong = Vec::new();
+            unfit(&document, schema, &told.json(), "", &mut wrong);
+            assert!(told.status == 200 && wrong.is_empty(), "{}: {}", wrong.join("\n"), told.body);
+        }
+    }
+}
+
+#[test]
+fn every_check_that_is_made_is_described() {
+    let document = document();
+    let described = document["components"]["schemas"]["CheckView"]["properties"]["check"]["enum"].as_array().unwrap();
+    let words: BTreeSet<&str> = described.iter().map(|word| word.as_str().unwrap()).collect();
+    assert_eq!(words, BTreeSet::from(["ownership", "routing", "caa", "delegation", "holding"]));
 }

@@ -4,6 +4,7 @@ use serde::Serialize;
 use utoipa::openapi::schema::{Object, ObjectBuilder, SchemaType, Type};
 
 use crate::model::claim::Claim;
+use crate::model::domain::{HoldingState, TieState};
 use crate::model::email::ContactKind;
 use crate::model::evidence::{Actor, Check, Verdict};
 use crate::model::order::{Lane, OrderState, Purpose};
@@ -15,7 +16,7 @@ fn set<T: Serialize>(words: &[T]) -> Object {
 }
 
 /// Whatever JSON there is.
-pub(super) fn anything() -> Object {
+pub(in crate::app) fn anything() -> Object {
     ObjectBuilder::new().schema_type(SchemaType::AnyValue).build()
 }
 
@@ -35,25 +36,33 @@ pub fn contact_kind() -> Object {
 }
 
 pub(super) fn check() -> Object {
-    set(&[Check::Ownership, Check::Routing, Check::Caa, Check::Holding])
+    set(Check::ALL)
 }
 
 pub(super) fn verdict() -> Object {
     set(&[Verdict::Pass, Verdict::Wait, Verdict::Fail, Verdict::Unknown])
 }
 
-pub(super) fn actor() -> Object {
-    set(&[Actor::Tenant, Actor::DnsProvider, Actor::Platform, Actor::Ca, Actor::Nobody])
+pub(in crate::app) fn actor() -> Object {
+    set(Actor::ALL)
 }
 
-pub(super) fn order_state() -> Object {
+pub(in crate::app) fn order_state() -> Object {
     set(OrderState::ALL)
 }
 
-pub(super) fn purpose() -> Object {
+pub(in crate::app) fn purpose() -> Object {
     set(Purpose::ALL)
 }
 
-pub(super) fn lane() -> Object {
+pub(in crate::app) fn lane() -> Object {
     set(Lane::ALL)
+}
+
+pub(in crate::app) fn holding_state() -> Object {
+    set(HoldingState::ALL)
+}
+
+pub(in crate::app) fn tie() -> Object {
+    set(TieState::ALL)
 }

@@ -6,7 +6,7 @@ use axum::response::IntoResponse;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use crate::app::explain::explain;
+use crate::app::explain::{Explanation, explain};
 use crate::model::hostname::Hostname;
 use crate::web::auth::ApiCaller;
 use crate::web::input::Asked;
@@ -28,7 +28,7 @@ pub(in crate::web) struct ExplainQuery {
 /// The whole story of one name: who holds it, every claim on it that the caller may see, and what happens next.
 #[utoipa::path(get, path = "/api/v1/explain", tag = "Domains", operation_id = "explainHostname", params(ExplainQuery),
     responses(
-        (status = 200, description = "The story; a tenant is told of its own claims only.", body = serde_json::Value),
+        (status = 200, description = "The story; a tenant is told of its own claims only.", body = Explanation),
         (status = 404, description = "`claim_not_found`"),
         (status = 422, description = "`hostname_…`"),
     ))]

@@ -61,7 +61,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("hickory_", &["dns", "sandbox"]),
     ("axum", &["web", "feed/publisher", "sandbox"]),
     ("prometheus_client", &["telemetry"]),
-    ("utoipa", &["web", "app/show"]),
+    ("utoipa", &["web", "app/show", "app/explain"]),
 ];
 
 /// The only other crates, or parts of them, that the model may name.
