@@ -26,7 +26,7 @@ impl ApiConfig {
             failures_per_minute: r.value(
                 "api.failures_per_minute",
                 30,
-                "Requests without a valid token that one address may make within a minute before it is told to wait.",
+                "Requests and sign-ins without a valid token that one address may make within a minute before it is told to wait.",
             ),
             body_timeout: r.value(
                 "api.body_timeout",

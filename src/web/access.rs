@@ -76,12 +76,7 @@ pub(super) async fn log(State(state): State<WebState>, mut request: Request, nex
     response
 }
 
-/// The client's address, where there is a connection; behind trusted proxies the one they name.
-pub(super) fn client(state: &WebState, peer: Option<SocketAddr>, headers: &HeaderMap) -> Option<IpAddr> {
-    peer.map(|peer| client_of(peer.ip(), headers, &state.settings.trusted_proxies))
-}
-
-/// The nearest address that no trusted proxy vouches away.
+/// The address of the connection; behind trusted proxies the nearest one that they do not vouch away.
 fn client_of(peer: IpAddr, headers: &HeaderMap, trusted: &[Network]) -> IpAddr {
     let believed = |ip: IpAddr| trusted.iter().any(|network| network.contains(ip));
     let mut client = peer;

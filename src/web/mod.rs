@@ -31,7 +31,6 @@ mod request_id;
 mod router;
 mod serve;
 mod state;
-mod throttle;
 mod visible;
 
 pub use api::description::document as openapi_document;

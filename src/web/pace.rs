@@ -1,4 +1,4 @@
-//! How fast one caller may ask: by token, and by address for those that show no valid one.
+//! How fast one caller may ask: by token, and by address for those that show no valid one, to the API or to sign in.
 //!
 //! The arithmetic is the ledger's (GCRA). What is remembered is one moment a caller, of a bounded number of callers; a caller
 //! that is forgotten begins with all it may have. A valid token is always looked at: neighbours behind one address cannot

@@ -85,7 +85,6 @@ pub const PROBLEMS: &[(&str, u16, &str)] = &[
     ("hostname_wildcard", 422, "Wildcards cannot be claimed."),
     // Pace and trouble.
     ("too_soon", 429, "A domain is checked on request at most once in five seconds."),
-    ("too_many_tries", 429, "Too many tries to sign in failed from this address."),
     ("too_many_requests", 429, "The caller asks too often; `Retry-After` and `RateLimit` say when to go on."),
     ("failed", 500, "Our fault; the log has the cause under the request's id."),
     ("page_failed", 500, "A page could not be rendered."),

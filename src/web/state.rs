@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use super::brand::{Brand, LogoError};
 use super::live::Live;
-use super::throttle::Throttle;
 use crate::app::App;
 use crate::app::sessions::SessionSettings;
 use crate::config::{ApiConfig, Config, Network, PortalConfig};
@@ -60,15 +59,13 @@ pub struct WebState {
     pub settings: Arc<WebSettings>,
     /// Who waits for changes.
     pub live: Live,
-    /// Who tried to sign in how often.
-    pub(super) sign_ins: Throttle,
 }
 
 impl WebState {
-    /// Nobody waits and nobody has tried so far.
+    /// Nobody waits so far.
     pub fn new(app: App, settings: WebSettings) -> Self {
         let live = Live::new(&app, usize::try_from(settings.portal.live_connections).unwrap_or(usize::MAX));
-        WebState { app, settings: Arc::new(settings), live, sign_ins: Throttle::default() }
+        WebState { app, settings: Arc::new(settings), live }
     }
 
     /// The canonical host of a tenant.

@@ -1,9 +1,7 @@
 //! Operators sign in with their token; everybody signs out here.
 
-use std::net::SocketAddr;
-
 use askama::Template;
-use axum::extract::{ConnectInfo, Extension, State};
+use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 use serde::Deserialize;
@@ -12,13 +10,15 @@ use super::{home, see};
 use crate::app::sessions;
 use crate::app::tokens::{Principal, authenticate};
 use crate::model::secret::Secret;
+use crate::web::access::ClientAddress;
 use crate::web::auth::PageCaller;
+use crate::web::cookie;
 use crate::web::form::{self, Button};
 use crate::web::input::{Asked, Form};
 use crate::web::links::local_path;
+use crate::web::pace::Gate;
 use crate::web::problem::{Problem, html};
 use crate::web::state::WebState;
-use crate::web::{access, cookie};
 
 #[derive(Template)]
 #[template(path = "sign_in.html")]
@@ -53,28 +53,25 @@ pub(in crate::web) async fn show_sign_in(Asked(query): Asked<SignInQuery>) -> Re
     html(&SignInPage { next, trouble: None })
 }
 
-/// `POST /operator/sign-in`: the token is looked up by its digest, so that time tells nothing of it.
+/// `POST /operator/sign-in`: the token is looked up by its digest, so that time tells nothing of it. A wrong one counts
+/// as a request of the API without a valid token does.
 pub(in crate::web) async fn post_sign_in(
     State(state): State<WebState>,
-    peer: Option<Extension<ConnectInfo<SocketAddr>>>,
+    Extension(gate): Extension<Gate>,
+    Extension(from): Extension<ClientAddress>,
     headers: HeaderMap,
     Form(body): Form<SignInForm>,
 ) -> Result<Response, Problem> {
     form::from_our_page(&state, &headers)?;
     let now = state.app.env.now();
-    let client = access::client(&state, peer.map(|Extension(ConnectInfo(peer))| peer), &headers);
-    state.sign_ins.attempt(client, now).map_err(|wait| {
-        let told = format!("Too many tries failed. Wait {} s and try again.", wait.as_secs().max(1));
-        Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_tries", "Too many tries", told).after(wait)
-    })?;
     let next = local_path(&body.next).unwrap_or_default();
     let shown = Secret::from(body.token.trim().to_owned());
     let caller = authenticate(&state.app.store, now, &shown).await?;
     let Some(caller) = caller.filter(|caller| caller.principal == Principal::Operator) else {
+        gate.by_nobody(from.0, now)?;
         let trouble = Some("This is not an operator’s token that works. Make one with: nameplate token create --operator");
         return Ok((StatusCode::UNPROCESSABLE_ENTITY, html(&SignInPage { next, trouble })?).into_response());
     };
-    state.sign_ins.succeeded(client);
     let before = cookie::read(&state, &headers);
     let settings = state.settings.sessions();
     let began = sessions::begin(&state.app.store, &state.app.env, &caller, &settings, before.as_ref()).await?;
