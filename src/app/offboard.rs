@@ -6,7 +6,9 @@
 
 use futures::stream::{self, StreamExt as _};
 
+use super::expect::Expect;
 use super::{App, AppError, ask};
+use crate::env::Env;
 use crate::mint;
 use crate::model::checks;
 use crate::model::domain::Domain;
@@ -33,6 +35,9 @@ pub enum OffboardError {
     /// No such tenant.
     #[error("there is no tenant {0}")]
     NotFound(TenantId),
+    /// It is another version than the caller counted on.
+    #[error("the tenant changed in the meantime: its version is {0} now; read it again and decide anew")]
+    Changed(i64),
     /// Not the caller's fault.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -50,13 +55,27 @@ pub struct Leaving {
 }
 
 /// Takes a tenant off board. There is no way back: the slug never returns. Asked again, it answers how far it is.
-pub async fn begin(store: &Store, env: &crate::env::Env, id: &TenantId, actor: &str) -> Result<Leaving, OffboardError> {
+pub async fn begin(store: &Store, env: &Env, id: &TenantId, actor: &str) -> Result<Leaving, OffboardError> {
+    begin_if(store, env, id, &Expect::ANY, actor).await
+}
+
+/// The same, if the tenant is as expected. One that has left already is told of, whatever it was expected to be.
+pub async fn begin_if(
+    store: &Store,
+    env: &Env,
+    id: &TenantId,
+    expect: &Expect,
+    actor: &str,
+) -> Result<Leaving, OffboardError> {
     let now = env.now();
     let (event, told) = (mint!(env, EventId), mint!(env, EventId));
     let mut tx = store.begin().await?;
     let new = offboarding::begin(&mut tx, id, actor, now, [event.as_str(), told.as_str()]).await?;
     let missing = || OffboardError::NotFound(id.clone());
     let tenant = tenants::lookup(&mut tx, id).await?.ok_or_else(missing)?;
+    if new && !expect.allows(tenant.version - 1) {
+        return Err(OffboardError::Changed(tenant.version - 1));
+    }
     let progress = offboarding::progress(&mut tx, id).await?.ok_or_else(missing)?;
     tx.commit().await?;
     if new {

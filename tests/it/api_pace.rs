@@ -113,6 +113,22 @@ async fn a_change_that_counts_on_an_older_version_is_refused_and_changes_nothing
     assert_eq!(web.rig.domain_text(&id, "claim").await.as_deref(), Some("awaiting_dns"));
     let gone = change(&web, &token, "DELETE", &path, &tag, None).await;
     assert_eq!((gone.status.as_u16(), &gone.json()["claim"]), (200, &json!("withdrawn")));
+
+    // There is no way back from off-boarding: least of all is it done to another version than was seen.
+    let path = "/api/v1/tenants/acme";
+    let stale = change(&web, &web.operator, "DELETE", path, "\"v1.00\"", None).await;
+    assert_eq!(stale.problem(), (412, "changed_meanwhile".to_owned()));
+    let slip = web.api(&web.operator, "DELETE", &format!("{path}?dry_run=1"), None).await;
+    assert_eq!(slip.problem(), (400, "bad_query".to_owned()));
+    let now = get(&web, &web.operator, path, &[]).await;
+    assert_eq!(now.json()["status"], json!("active"));
+    let slug_stays =
+        web.rig.app.store.query(nameplate::store::sql("SELECT 1 FROM slugs WHERE retired_at IS NOT NULL")).await;
+    assert!(slug_stays.unwrap().is_empty());
+    for _ in 0..2 {
+        // Sent again, it answers how far it is.
+        assert_eq!(change(&web, &web.operator, "DELETE", path, now.header("etag"), None).await.status, 202);
+    }
 }
 
 /// Of many who change by the same version, one does.

@@ -13,7 +13,8 @@ use crate::model::id::DomainId;
 use crate::model::tenant::Tenant;
 use crate::store::offboarding::Progress;
 use crate::web::auth::ApiCaller;
-use crate::web::input::{Asked, Id};
+use crate::web::freshness::IfMatch;
+use crate::web::input::{Asked, Id, NoQuery};
 use crate::web::problem::Problem;
 use crate::web::state::WebState;
 
@@ -27,6 +28,7 @@ pub(in crate::web) struct OffboardingBody {
     /// `deleted`.
     status: &'static str,
     /// When it began.
+    #[schema(format = DateTime)]
     begun_at: String,
     /// When the last claim was let go of; null while some still stand.
     #[schema(required, format = DateTime)]
@@ -36,6 +38,7 @@ pub(in crate::web) struct OffboardingBody {
     /// Names that rest until their keys and certificates are destroyed.
     names_releasing: i64,
     /// Where to see which names still lead to us.
+    #[schema(format = "uri")]
     dangling: String,
 }
 
@@ -95,19 +98,24 @@ async fn found(state: &WebState, caller: ApiCaller, id_or_slug: &str) -> Result<
         (status = 202, description = "The tenant has left; its claims let go of their names one after the other", body = OffboardingBody),
         (status = 403, description = "`operator_needed`"),
         (status = 404, description = "`tenant_not_found`"),
+        (status = 412, description = "`changed_meanwhile`"),
     )
 )]
 pub(in crate::web) async fn remove_tenant(
     State(state): State<WebState>,
     caller: ApiCaller,
     Id(id): Id,
+    IfMatch(expect): IfMatch,
+    _: NoQuery,
 ) -> Result<impl IntoResponse, Problem> {
     let (tenant, caller) = found(&state, caller, &id).await?;
-    let leaving =
-        offboard::begin(&state.app.store, &state.app.env, &tenant.id, &caller.actor()).await.map_err(|e| match e {
-            OffboardError::NotFound(_) => Problem::no_tenant(),
-            OffboardError::Store(e) => e.into(),
-        })?;
+    let app = &state.app;
+    let leaving = offboard::begin_if(&app.store, &app.env, &tenant.id, &expect, &caller.actor()).await;
+    let leaving = leaving.map_err(|e| match e {
+        OffboardError::NotFound(_) => Problem::no_tenant(),
+        OffboardError::Changed(_) => Problem::changed(e.to_string()),
+        OffboardError::Store(e) => e.into(),
+    })?;
     state.app.bells.relay.notify_one();
     state.app.bells.offboarding.notify_one();
     Ok((StatusCode::ACCEPTED, axum::Json(body(&state, &leaving.tenant, leaving.progress))))
