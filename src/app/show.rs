@@ -21,7 +21,7 @@ pub use document::{
     TenantRef,
 };
 pub use listed::{CertificateDocument, ContactView, EdgeView, OpenOrderView, PastAttempt, TenantView, TokenView};
-pub use portal::{ListedDomain, certificate_names, history, listing, moved, moved_since, position};
+pub use portal::{ListedDomain, certificate_names, history, listing, moved, position};
 
 /// How many events a view carries; the rest is a page away.
 const EVENTS: i64 = 100;

@@ -56,7 +56,7 @@ impl PortalConfig {
             live_connections: r.value(
                 "portal.live_connections",
                 512,
-                "How many open pages one process tells of changes at once; the others look by themselves.",
+                "How many open pages and waiting readers of events one process tells of changes at once; the others look by themselves.",
             ),
         };
         for (key, time, most) in [

@@ -1,7 +1,7 @@
 //! What the portal's pages read: a tenant's domains by name, the rest of a history, and where the stream of events stands.
 
 use super::views::{EventRow, event};
-use super::{Row, Stmt, StoreResult, Tx, sql};
+use super::{Row, StoreResult, Tx, sql};
 use crate::model::claim::Claim;
 use crate::model::evidence::Evidence;
 use crate::model::hostname::Hostname;
@@ -14,7 +14,6 @@ use crate::model::order::OrderState;
 #[expect(missing_docs, reason = "columns of the schema, described there")]
 pub struct ListedRow {
     pub id: DomainId,
-    pub tenant_slug: String,
     pub hostname: Hostname,
     pub claim: Claim,
     pub evidence: Vec<Evidence>,
@@ -25,10 +24,10 @@ pub struct ListedRow {
 }
 
 /// Which domains a list holds, and where it begins.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Listing {
-    /// Of this tenant, or of all.
-    pub tenant: Option<TenantId>,
+    /// Of this tenant.
+    pub tenant: TenantId,
     /// With this in their name.
     pub part: String,
     /// In one of these states; in any where there are none.
@@ -37,42 +36,29 @@ pub struct Listing {
     pub after: Option<(String, String)>,
 }
 
-const BY_TENANT: &str = "SELECT d.id, t.slug, d.hostname, d.claim, d.evidence, d.failures, d.active_since, \
-       (SELECT c.not_after FROM certificates c WHERE c.id = d.certificate_id AND c.destroyed_at IS NULL) AS not_after, \
-       (SELECT o.state FROM orders o WHERE o.domain_id = d.id ORDER BY o.created_at DESC, o.id DESC LIMIT 1) AS order_state \
-     FROM domains d JOIN tenants t ON t.id = d.tenant_id \
-     WHERE d.tenant_id = $1 AND (d.hostname, d.id) > ($2, $3) AND d.hostname LIKE $4 ESCAPE '!' \
-       AND ($5 = '' OR $5 LIKE '%,' || d.claim || ',%') ORDER BY d.hostname, d.id LIMIT $6";
-
-const BY_NAME: &str = "SELECT d.id, t.slug, d.hostname, d.claim, d.evidence, d.failures, d.active_since, \
-       (SELECT c.not_after FROM certificates c WHERE c.id = d.certificate_id AND c.destroyed_at IS NULL) AS not_after, \
-       (SELECT o.state FROM orders o WHERE o.domain_id = d.id ORDER BY o.created_at DESC, o.id DESC LIMIT 1) AS order_state \
-     FROM domains d JOIN tenants t ON t.id = d.tenant_id \
-     WHERE (d.hostname, d.id) > ($1, $2) AND d.hostname LIKE $3 ESCAPE '!' \
-       AND ($4 = '' OR $4 LIKE '%,' || d.claim || ',%') ORDER BY d.hostname, d.id LIMIT $5";
-
-fn statement(listing: &Listing, limit: i64) -> Stmt {
+/// A tenant's domains in order of their names.
+pub async fn list(tx: &mut Tx, listing: &Listing, limit: i64) -> StoreResult<Vec<ListedRow>> {
     let (name, id) = listing.after.clone().unwrap_or_default();
     let escaped = listing.part.replace('!', "!!").replace('%', "!%").replace('_', "!_");
     let claims: String = listing.claims.iter().map(|claim| format!(",{claim}")).collect();
     let claims = if claims.is_empty() { claims } else { claims + "," };
-    let query = match &listing.tenant {
-        Some(tenant) => sql(BY_TENANT).bind(tenant.as_str()),
-        None => sql(BY_NAME),
-    };
-    query.bind(name).bind(id).bind(format!("%{escaped}%")).bind(claims).bind(limit)
-}
-
-/// Domains in order of their names.
-pub async fn list(tx: &mut Tx, listing: &Listing, limit: i64) -> StoreResult<Vec<ListedRow>> {
-    let rows = tx.fetch_all(statement(listing, limit)).await?;
-    rows.iter().map(listed).collect()
+    let query = sql("SELECT d.id, d.hostname, d.claim, d.evidence, d.failures, d.active_since, \
+           (SELECT c.not_after FROM certificates c WHERE c.id = d.certificate_id AND c.destroyed_at IS NULL) AS not_after, \
+           (SELECT o.state FROM orders o WHERE o.domain_id = d.id ORDER BY o.created_at DESC, o.id DESC LIMIT 1) AS order_state \
+         FROM domains d WHERE d.tenant_id = $1 AND (d.hostname, d.id) > ($2, $3) AND d.hostname LIKE $4 ESCAPE '!' \
+           AND ($5 = '' OR $5 LIKE '%,' || d.claim || ',%') ORDER BY d.hostname, d.id LIMIT $6")
+    .bind(listing.tenant.as_str())
+    .bind(name)
+    .bind(id)
+    .bind(format!("%{escaped}%"))
+    .bind(claims)
+    .bind(limit);
+    tx.fetch_all(query).await?.iter().map(listed).collect()
 }
 
 fn listed(row: &Row) -> StoreResult<ListedRow> {
     Ok(ListedRow {
         id: row.parse("id")?,
-        tenant_slug: row.text("slug")?,
         hostname: Hostname::trusted(&row.text("hostname")?),
         claim: row.parse("claim")?,
         evidence: row.json("evidence")?,
@@ -119,22 +105,6 @@ pub async fn moved(tx: &mut Tx, position: i64, limit: i64) -> StoreResult<Vec<Mo
             })
         })
         .collect()
-}
-
-/// Whether something of a domain, of a tenant or at all moved after `position`.
-pub async fn moved_since(
-    tx: &mut Tx,
-    tenant: Option<&TenantId>,
-    domain: Option<&DomainId>,
-    position: i64,
-) -> StoreResult<bool> {
-    // No id is empty: an empty one stands for any.
-    let query = sql("SELECT position FROM events WHERE position > $1 AND ($2 = '' OR tenant_id = $2) \
-         AND ($3 = '' OR domain_id = $3) ORDER BY position LIMIT 1")
-    .bind(position)
-    .bind(tenant.map_or("", TenantId::as_str))
-    .bind(domain.map_or("", DomainId::as_str));
-    Ok(tx.fetch_optional(query).await?.is_some())
 }
 
 /// The names in a domain's certificate in use.

@@ -1,19 +1,21 @@
-//! Who waits for changes: one watcher a process reads the stream of events and tells every page that is open.
+//! Who waits for changes: one watcher a process reads the stream of events and tells every page that is open, and every reader
+//! of the API's events.
 //!
 //! The watcher runs while somebody waits. It asks for what came after its position once a second, whoever numbered it, in this
-//! process or in another. A page that waits holds one of a bounded number of places and is given back by dropping it. Told to
-//! close, all places end at once, so that a drain need not wait for them.
+//! process or in another. Who waits holds one of a bounded number of places, of which nobody has more than a share, and gives it
+//! back by dropping it. Told to close, all places end at once, so that a drain need not wait for them.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast};
+use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::{App, show};
-use crate::model::id::{DomainId, TenantId};
 use crate::store::StoreResult;
 use crate::store::portal::Moved;
+use crate::store::views::EventFilter;
 use crate::telemetry::Chain;
 
 /// Between two looks at the stream.
@@ -22,24 +24,48 @@ const PACE: Duration = Duration::from_secs(1);
 const BATCH: i64 = 500;
 /// Events that a slow page may be behind before it is told of "something".
 const BUFFER: usize = 256;
+/// So many places one session, link or token may have: whoever opens more shuts nobody else out.
+const SHARE: usize = 32;
 
-/// What a page wants to be told of.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Interest {
-    /// One domain.
-    Domain(DomainId),
-    /// Everything of a tenant.
-    Tenant(TenantId),
-    /// Everything.
-    All,
+fn covers(filter: &EventFilter, moved: &Moved) -> bool {
+    let domain = filter.domain.as_ref().is_none_or(|id| moved.domain_id.as_ref() == Some(id));
+    domain && filter.tenant.as_ref().is_none_or(|id| moved.tenant_id.as_ref() == Some(id))
 }
 
-impl Interest {
-    fn covers(&self, moved: &Moved) -> bool {
-        match self {
-            Interest::Domain(id) => moved.domain_id.as_ref() == Some(id),
-            Interest::Tenant(id) => moved.tenant_id.as_ref() == Some(id),
-            Interest::All => true,
+/// The places that are taken, by whom.
+#[derive(Default)]
+struct Taken {
+    all: usize,
+    by: HashMap<String, usize>,
+}
+
+/// A place that is taken, until it is dropped.
+struct Seat {
+    taken: Arc<Mutex<Taken>>,
+    who: String,
+}
+
+impl Seat {
+    fn take(taken: &Arc<Mutex<Taken>>, who: &str, most: usize) -> Option<Seat> {
+        let mut now = taken.lock().unwrap_or_else(PoisonError::into_inner);
+        if now.all >= most || now.by.get(who).is_some_and(|own| *own >= SHARE) {
+            return None;
+        }
+        now.all += 1;
+        *now.by.entry(who.to_owned()).or_default() += 1;
+        Some(Seat { taken: Arc::clone(taken), who: who.to_owned() })
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut now = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        now.all = now.all.saturating_sub(1);
+        if let Some(own) = now.by.get_mut(&self.who) {
+            *own -= 1;
+            if *own == 0 {
+                now.by.remove(&self.who);
+            }
         }
     }
 }
@@ -49,7 +75,8 @@ impl Interest {
 pub struct Live {
     app: App,
     told: broadcast::Sender<Moved>,
-    places: Arc<Semaphore>,
+    places: usize,
+    taken: Arc<Mutex<Taken>>,
     /// Whether the watcher runs.
     watching: Arc<Mutex<bool>>,
     closed: CancellationToken,
@@ -58,9 +85,9 @@ pub struct Live {
 /// A place from which changes are seen.
 pub(super) struct Place {
     told: broadcast::Receiver<Moved>,
-    interest: Interest,
+    wanted: EventFilter,
     closed: CancellationToken,
-    _permit: OwnedSemaphorePermit,
+    _seat: Seat,
 }
 
 impl Live {
@@ -68,7 +95,8 @@ impl Live {
         Live {
             app: app.clone(),
             told: broadcast::Sender::new(BUFFER),
-            places: Arc::new(Semaphore::new(places.min(Semaphore::MAX_PERMITS))),
+            places,
+            taken: Arc::default(),
             watching: Arc::default(),
             closed: CancellationToken::new(),
         }
@@ -79,23 +107,19 @@ impl Live {
         self.closed.cancel();
     }
 
-    /// A place; `None` when all are taken. Whatever is numbered after `position`, or was before anybody watched, is told.
-    pub(super) async fn wait(&self, interest: Interest, position: i64) -> StoreResult<Option<(Place, bool)>> {
-        let Ok(permit) = Arc::clone(&self.places).try_acquire_owned() else { return Ok(None) };
+    /// A place for `who`, with whether something wanted is numbered already; `None` when all are taken. What is numbered
+    /// later is told.
+    pub(super) async fn wait(&self, who: &str, wanted: EventFilter) -> StoreResult<Option<(Place, bool)>> {
         if self.closed.is_cancelled() {
             return Ok(None);
         }
+        let Some(seat) = Seat::take(&self.taken, who, self.places) else { return Ok(None) };
         // First the place, then the question: what moves in between is told twice rather than not at all.
         let told = self.told.subscribe();
         let newest = show::position(&self.app.store).await?;
         self.watch_from(newest);
-        let (tenant, domain) = match &interest {
-            Interest::Domain(id) => (None, Some(id)),
-            Interest::Tenant(id) => (Some(id), None),
-            Interest::All => (None, None),
-        };
-        let missed = show::moved_since(&self.app.store, tenant, domain, position).await?;
-        Ok(Some((Place { told, interest, closed: self.closed.clone(), _permit: permit }, missed)))
+        let missed = !show::events(&self.app.store, &wanted, 1).await?.is_empty();
+        Ok(Some((Place { told, wanted, closed: self.closed.clone(), _seat: seat }, missed)))
     }
 
     fn watch_from(&self, position: i64) {
@@ -139,17 +163,17 @@ impl Live {
     }
 }
 
-/// Why a page is told something.
+/// Why somebody who waits is told something.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum News {
-    /// Something it shows moved.
+    /// Something wanted moved.
     Moved,
     /// It is over: the process stops.
     Closed,
 }
 
 impl Place {
-    /// The next change that concerns this page.
+    /// The next change that was wanted.
     pub(super) async fn next(&mut self) -> News {
         loop {
             let told = tokio::select! {
@@ -157,12 +181,31 @@ impl Place {
                 told = self.told.recv() => told,
             };
             match told {
-                Ok(moved) if self.interest.covers(&moved) => return News::Moved,
+                Ok(moved) if covers(&self.wanted, &moved) => return News::Moved,
                 Ok(_) => {}
                 // Too slow to know what: it looks again.
                 Err(broadcast::error::RecvError::Lagged(_)) => return News::Moved,
                 Err(broadcast::error::RecvError::Closed) => return News::Closed,
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_takes_more_than_a_share_and_all_is_given_back() {
+        let taken: Arc<Mutex<Taken>> = Arc::default();
+        let mut greedy: Vec<Seat> = std::iter::from_fn(|| Seat::take(&taken, "greedy", 100)).collect();
+        assert_eq!(greedy.len(), SHARE);
+        let modest = Seat::take(&taken, "modest", 100);
+        assert!(modest.is_some() && Seat::take(&taken, "late", SHARE + 1).is_none());
+        greedy.pop();
+        assert!(Seat::take(&taken, "greedy", 100).is_some());
+        drop((greedy, modest));
+        let now = taken.lock().unwrap();
+        assert_eq!((now.all, now.by.len()), (0, 0));
     }
 }

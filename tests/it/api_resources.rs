@@ -245,4 +245,13 @@ async fn a_reader_of_events_waits_for_what_comes_and_not_for_ever() {
     let next = found["next"].as_str().unwrap().strip_prefix(PUBLIC_URL).unwrap().replace("wait=20", "wait=0");
     assert!(next.contains("after=7") && next.contains(&format!("domain={id}")), "{next}");
     assert_eq!(web.api(&token, "GET", &next, None).await.json()["items"], json!([]));
+    // A process that stops answers at once those who wait, and lets nobody wait any more.
+    let path = path.replace("wait=20", "after=7&wait=20");
+    let stop = async {
+        tokio::task::yield_now().await;
+        web.live.close();
+    };
+    let (answer, ()) = tokio::join!(web.api(&token, "GET", &path, None), stop);
+    assert_eq!((answer.status.as_u16(), &answer.json()["items"]), (200, &json!([])));
+    assert_eq!(web.api(&token, "GET", &path, None).await.json()["items"], json!([]));
 }

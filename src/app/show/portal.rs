@@ -4,7 +4,7 @@ use super::build;
 use super::document::EventView;
 use crate::model::claim::Claim;
 use crate::model::evidence::Actor;
-use crate::model::id::{DomainId, TenantId};
+use crate::model::id::DomainId;
 use crate::model::moment::Moment;
 use crate::model::sentence::{Facts, sentence_of};
 use crate::store::portal::{self, ListedRow, Listing, Moved};
@@ -15,8 +15,6 @@ use crate::store::{Store, StoreResult};
 pub struct ListedDomain {
     /// Its id.
     pub id: DomainId,
-    /// Whose it is.
-    pub tenant_slug: String,
     /// The name as DNS has it.
     pub hostname: String,
     /// The name as its readers write it.
@@ -31,7 +29,7 @@ pub struct ListedDomain {
     pub serving: bool,
 }
 
-/// Domains in order of their names.
+/// A tenant's domains in order of their names.
 pub async fn listing(store: &Store, listing: &Listing, limit: i64, now: Moment) -> StoreResult<Vec<ListedDomain>> {
     let rows = portal::list(&mut store.read().await?, listing, limit).await?;
     Ok(rows.into_iter().map(|row| listed(row, now)).collect())
@@ -52,7 +50,6 @@ fn listed(row: ListedRow, now: Moment) -> ListedDomain {
     });
     ListedDomain {
         id: row.id,
-        tenant_slug: row.tenant_slug,
         hostname: row.hostname.to_string(),
         hostname_display: row.hostname.display(),
         claim: row.claim,
@@ -81,14 +78,4 @@ pub async fn position(store: &Store) -> StoreResult<i64> {
 /// What moved after `position`, in the stream's order.
 pub async fn moved(store: &Store, position: i64, limit: i64) -> StoreResult<Vec<Moved>> {
     portal::moved(&mut store.read().await?, position, limit).await
-}
-
-/// Whether something of a domain, of a tenant or at all moved after `position`.
-pub async fn moved_since(
-    store: &Store,
-    tenant: Option<&TenantId>,
-    domain: Option<&DomainId>,
-    position: i64,
-) -> StoreResult<bool> {
-    portal::moved_since(&mut store.read().await?, tenant, domain, position).await
 }

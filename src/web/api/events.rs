@@ -1,6 +1,5 @@
 //! The numbered stream of events.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::extract::State;
@@ -11,37 +10,16 @@ use utoipa::IntoParams;
 use super::domains::{narrowed_to, whose};
 use super::{Page, page_length};
 use crate::app::show::{self, EventView};
+use crate::store::StoreResult;
 use crate::store::views::EventFilter;
 use crate::web::auth::ApiCaller;
 use crate::web::input::Asked;
+use crate::web::live::News;
 use crate::web::problem::Problem;
 use crate::web::state::WebState;
 
 /// The longest wait for something new.
 const LONGEST: u32 = 25;
-/// How often a waiting reader looks.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// So many readers may wait at once in a process; more are answered at once.
-const READERS: usize = 200;
-/// How many wait.
-static WAITING: AtomicUsize = AtomicUsize::new(0);
-
-/// A reader that waits, until it is dropped.
-struct Waiting;
-
-impl Waiting {
-    fn begin() -> Option<Self> {
-        let taken = WAITING.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| (n < READERS).then_some(n + 1));
-        taken.is_ok().then_some(Waiting)
-    }
-}
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        WAITING.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 /// Which events are wanted.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -62,6 +40,33 @@ pub(in crate::web) struct EventsQuery {
     /// How many items a page holds.
     #[param(minimum = 1, maximum = 200, default = 50)]
     limit: Option<u32>,
+}
+
+/// What is new by the end of the wait. When all places are taken, or the process stops, the answer is that nothing is yet.
+async fn something_new(
+    state: &WebState,
+    who: &str,
+    filter: &EventFilter,
+    limit: i64,
+    wait: Duration,
+) -> StoreResult<Vec<EventView>> {
+    let Some((mut place, mut news)) = state.live.wait(who, filter.clone()).await? else { return Ok(vec![]) };
+    let mut time_is_up = std::pin::pin!(state.app.env.sleep(wait));
+    loop {
+        if news {
+            let items = show::events(&state.app.store, filter, limit).await?;
+            if !items.is_empty() {
+                return Ok(items);
+            }
+        }
+        news = tokio::select! {
+            told = place.next() => told == News::Moved,
+            () = &mut time_is_up => false,
+        };
+        if !news {
+            return Ok(vec![]);
+        }
+    }
 }
 
 /// Read the stream of events
@@ -92,21 +97,10 @@ pub(in crate::web) async fn list_events(
     let tenant = whose(&state, &caller, query.tenant.as_deref()).await?;
     let domain = narrowed_to(&state, &caller, query.domain.as_deref()).await?;
     let filter = EventFilter { tenant, domain, after };
-    let env = &state.app.env;
-    let until = env.now() + Duration::from_secs(u64::from(wait));
-    let mut waiting = None;
-    let items = loop {
-        let items = show::events(&state.app.store, &filter, limit).await?;
-        let left = until.since(env.now());
-        if !items.is_empty() || left.is_zero() {
-            break items;
-        }
-        waiting = waiting.or_else(Waiting::begin);
-        if waiting.is_none() {
-            break items;
-        }
-        env.sleep(left.min(LOOK_EVERY)).await;
-    };
+    let mut items = show::events(&state.app.store, &filter, limit).await?;
+    if items.is_empty() && wait > 0 {
+        items = something_new(&state, caller.token.as_str(), &filter, limit, Duration::from_secs(u64::from(wait))).await?;
+    }
     let last = items.last().and_then(|event| event.position).unwrap_or(after).to_string();
     let (limit, wait) = (limit.to_string(), wait.to_string());
     let mut question = vec![("after", last.as_str()), ("limit", &limit)];

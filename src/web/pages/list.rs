@@ -1,11 +1,13 @@
-//! The list of domains: by name, with what each needs at a glance; searched, filtered, a page at a time.
+//! The list of a tenant's domains: by name, with what each needs at a glance; searched, filtered, a page at a time. Operators
+//! have lists of their own, by index over all tenants.
 
 use askama::Template;
 use axum::extract::State;
-use axum::response::Html;
+use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 
 use super::face::{claim_words, tone};
+use super::see;
 use crate::app::show::{self, ListedDomain};
 use crate::app::tokens::Principal;
 use crate::model::claim::Claim;
@@ -37,7 +39,6 @@ const FILTERS: [(&str, &str, &[Claim]); 5] = [
 #[template(path = "list.html")]
 pub(super) struct ListPage {
     pub(super) rows: Vec<ListRow>,
-    pub(super) operator: bool,
     pub(super) typed: String,
     pub(super) filter: &'static str,
     /// Where the next page is.
@@ -53,7 +54,6 @@ pub(super) struct ListRow {
     pub(super) name: String,
     /// The name in DNS, where it is spelled otherwise.
     pub(super) ascii: Option<String>,
-    pub(super) tenant: String,
     pub(super) tone: &'static str,
     pub(super) state: &'static str,
     pub(super) sentence: String,
@@ -74,7 +74,6 @@ impl ListRow {
         ListRow {
             name: visible(&domain.hostname_display),
             ascii: differs.then(|| domain.hostname.clone()),
-            tenant: visible(&domain.tenant_slug),
             tone: tone(domain.claim, domain.who_acts, domain.serving),
             state: if domain.claim == Claim::Live && !domain.serving {
                 "Live, not served"
@@ -128,18 +127,14 @@ fn cursor(after: Option<&str>) -> Option<(String, String)> {
     (name.len() <= LONGEST && name.bytes().all(|b| b.is_ascii_graphic())).then(|| (name.to_owned(), id.to_string()))
 }
 
-/// `GET /domains`
+/// `GET /domains`: operators are sent on to the list of all tenants' domains.
 pub(in crate::web) async fn list_pages(
     State(state): State<WebState>,
     reader: PageCaller,
     Asked(asked): Asked<ListQuery>,
-) -> Result<Html<String>, Problem> {
+) -> Result<Response, Problem> {
+    let Principal::Tenant(tenant) = reader.caller.principal else { return Ok(see(&state, "/operator/domains")) };
     let (filter, _, claims) = FILTERS.iter().find(|(name, ..)| *name == asked.state).copied().unwrap_or(FILTERS[0]);
-    let tenant = match &reader.caller.principal {
-        Principal::Operator => None,
-        Principal::Tenant(own) => Some(own.clone()),
-    };
-    let operator = tenant.is_none();
     let after = cursor(asked.after.as_deref());
     let first = after.is_none();
     let position = show::position(&state.app.store).await?;
@@ -155,7 +150,8 @@ pub(in crate::web) async fn list_pages(
         format!("/domains?{}", query(&[("q", &typed), ("state", filter), ("after", &after)]))
     });
     let rows = found.into_iter().map(ListRow::new).collect();
-    html(&ListPage { rows, operator, typed, filter, next, first, live: format!("/domains/live?after={position}") })
+    let live = format!("/domains/live?after={position}");
+    Ok(html(&ListPage { rows, typed, filter, next, first, live })?.into_response())
 }
 
 #[cfg(test)]

@@ -12,14 +12,16 @@ use futures::stream;
 use serde::Deserialize;
 
 use super::hand_off;
-use crate::app::tokens::{Caller, Principal};
+use crate::app::sessions::SignedIn;
+use crate::app::tokens::Principal;
 use crate::model::secret::Secret;
+use crate::store::views::EventFilter;
 use crate::telemetry::Chain;
 use crate::web::api::domains::own_domain;
 use crate::web::auth;
 use crate::web::cookie;
 use crate::web::input::{Asked, Id, LinkText};
-use crate::web::live::{Interest, News, Place};
+use crate::web::live::{News, Place};
 use crate::web::problem::Problem;
 use crate::web::state::WebState;
 
@@ -90,8 +92,8 @@ impl Follower {
     }
 }
 
-async fn follow(state: WebState, interest: Interest, right: Right, after: i64) -> Result<Response, Problem> {
-    let waits = state.live.wait(interest, after).await.inspect_err(|error| {
+async fn follow(state: WebState, who: &str, wanted: EventFilter, right: Right) -> Result<Response, Problem> {
+    let waits = state.live.wait(who, wanted).await.inspect_err(|error| {
         tracing::debug!(error = %Chain(error), "a page could not be followed");
     })?;
     let Some((place, missed)) = waits else {
@@ -110,10 +112,10 @@ async fn follow(state: WebState, interest: Interest, right: Right, after: i64) -
 }
 
 /// Who follows. That a page is open somewhere is no use of its session, which may end meanwhile.
-async fn reader(state: &WebState, headers: &HeaderMap) -> Result<(Caller, Right), Problem> {
+async fn reader(state: &WebState, headers: &HeaderMap) -> Result<(SignedIn, Right), Problem> {
     let secret = cookie::read(state, headers).ok_or_else(Problem::not_signed_in)?;
     let signed_in = auth::signed_in(state, &secret).await?.ok_or_else(Problem::not_signed_in)?;
-    Ok((signed_in.caller, Right::Session(secret)))
+    Ok((signed_in, Right::Session(secret)))
 }
 
 /// `GET /domains/{id}/live`
@@ -123,23 +125,22 @@ pub(in crate::web) async fn follow_domain(
     Id(id): Id,
     Asked(query): Asked<LiveQuery>,
 ) -> Result<Response, Problem> {
-    let (caller, right) = reader(&state, &headers).await?;
-    let id = own_domain(&state, &caller, &id).await?;
-    follow(state, Interest::Domain(id), right, query.after).await
+    let (reader, right) = reader(&state, &headers).await?;
+    let id = own_domain(&state, &reader.caller, &id).await?;
+    let wanted = EventFilter { domain: Some(id), after: query.after, ..EventFilter::default() };
+    follow(state, reader.session.as_str(), wanted, right).await
 }
 
-/// `GET /domains/live`: everything that the reader's list shows.
+/// `GET /domains/live`: everything that a tenant's list shows.
 pub(in crate::web) async fn follow_list(
     State(state): State<WebState>,
     headers: HeaderMap,
     Asked(query): Asked<LiveQuery>,
 ) -> Result<Response, Problem> {
-    let (caller, right) = reader(&state, &headers).await?;
-    let interest = match caller.principal {
-        Principal::Operator => Interest::All,
-        Principal::Tenant(own) => Interest::Tenant(own),
-    };
-    follow(state, interest, right, query.after).await
+    let (reader, right) = reader(&state, &headers).await?;
+    let Principal::Tenant(own) = reader.caller.principal else { return Err(Problem::no_route()) };
+    let wanted = EventFilter { tenant: Some(own), after: query.after, ..EventFilter::default() };
+    follow(state, reader.session.as_str(), wanted, right).await
 }
 
 /// `GET /hand-off/{token}/live`
@@ -151,5 +152,6 @@ pub(in crate::web) async fn follow_hand_off(
     let gone = || Problem::new(StatusCode::GONE, "link_over", "This link has ended", "It shows nothing any more.");
     let found = hand_off::find(&state, &text).await?.map_err(|_| gone())?;
     let domain = found.row.domain_id.ok_or_else(gone)?;
-    follow(state, Interest::Domain(domain), Right::Link(text), query.after).await
+    let wanted = EventFilter { domain: Some(domain), after: query.after, ..EventFilter::default() };
+    follow(state, found.row.id.as_str(), wanted, Right::Link(text)).await
 }

@@ -34,7 +34,6 @@ fn others(text: &str, view: &DomainView) -> Vec<String> {
         id: id.clone(),
         name: hostile(),
         ascii: Some(hostile()),
-        tenant: hostile(),
         tone: "act",
         state: "Live",
         sentence: hostile(),
@@ -42,7 +41,6 @@ fn others(text: &str, view: &DomainView) -> Vec<String> {
     };
     let list = ListPage {
         rows: vec![row],
-        operator: true,
         typed: hostile(),
         filter: "",
         next: Some("/domains?q=".into()),
