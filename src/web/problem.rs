@@ -15,6 +15,7 @@ use super::links::sign_in_for;
 use super::pages::ProblemPage;
 use super::request_id::RequestId;
 use super::state::WebState;
+use super::visible::visible;
 use crate::app::AppError;
 use crate::app::check::CheckError;
 use crate::app::claim::ClaimError;
@@ -275,7 +276,7 @@ pub(super) async fn write_problems(State(state): State<WebState>, request: Reque
         let page = ProblemPage {
             status: problem.status.as_u16(),
             title: problem.title,
-            detail: &problem.detail,
+            detail: &visible(&problem.detail),
             home: &state.settings.public_url,
             sign_in: (problem.status == StatusCode::UNAUTHORIZED)
                 .then(|| sign_in_for(if shown_again { &instance } else { "/" })),

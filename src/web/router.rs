@@ -123,11 +123,6 @@ routes! {
     token get "/operator/expiry" => pages::operator::expiry::show;
 }
 
-/// Whether there is a page at this path.
-pub(super) fn has_page(path: &str) -> bool {
-    ROUTES.iter().any(|route| route.method == "get" && route.path == path)
-}
-
 /// The router.
 pub fn router(state: WebState) -> Router {
     let mut router = Router::new();

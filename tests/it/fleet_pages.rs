@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use axum::body::Body;
 use nameplate::app::tenants::{self, NewTenant};
 use nameplate::store::{issuers, sql};
 use nameplate::web::ROUTES;
@@ -12,9 +11,13 @@ use crate::support::rig::{Rig, START};
 use crate::support::stores::{Kind, TestStore};
 use crate::support::web::{Answer, Web};
 
-async fn page(web: &Web, token: &str, path: &str) -> Answer {
-    web.send(web.browser(token, "GET", path).body(Body::empty()).unwrap()).await
+/// A page as its reader's browser gets it.
+async fn page(web: &Web, cookie: &str, path: &str) -> Answer {
+    web.page(cookie, path).await
 }
+
+/// The only script there is.
+const OUR_SCRIPT: &str = "<script src=\"/assets/portal.js\" defer></script>";
 
 /// Headings, labels and tables as a screen reader needs them, and nothing that the policy would block.
 #[track_caller]
@@ -23,7 +26,7 @@ fn check_whole(path: &str, answer: &Answer) {
     assert_eq!(answer.status, 200, "{path}: {html}");
     assert!(answer.header("content-type").starts_with("text/html"));
     assert!(html.len() < 60_000, "{path} is {} bytes", html.len());
-    assert!(!html.contains("<script") && !html.contains("style=\""), "{path}");
+    assert!(html.matches("<script").count() == 1 && html.contains(OUR_SCRIPT) && !html.contains("style=\""), "{path}");
     for once in ["<h1", "<title>Fleet", "<main", "aria-current=\"page\"", "/assets/operator.css"] {
         let expected = usize::from(once != "<title>Fleet" || path == "/operator");
         assert_eq!(html.matches(once).count(), expected, "{once} in {path}");
@@ -49,23 +52,26 @@ fn check_whole(path: &str, answer: &Answer) {
 }
 
 fn paths() -> Vec<&'static str> {
-    ROUTES.iter().map(|r| r.path).filter(|path| path.starts_with("/operator")).collect()
+    ROUTES.iter().filter(|r| r.guarded).map(|r| r.path).filter(|path| path.starts_with("/operator")).collect()
 }
 
 #[tokio::test]
 async fn tenants_find_nothing_at_any_of_these_addresses() {
     let web = Web::new(51).await;
-    let (acme, token) = web.tenant("acme").await;
+    let (acme, _) = web.tenant("acme").await;
     let id = web.rig.claim(&acme, "support.acme.test").await;
-    let nothing = page(&web, &token, "/operator/no/such/page").await;
+    let admin = web.admin(&acme).await;
+    let nothing = page(&web, &admin, "/operator/no/such/page").await;
     assert_eq!(nothing.status, 404);
     assert!(paths().len() >= 8);
     for path in paths() {
         for id in [id.as_str(), acme.as_str(), "dom_00000000000000000000000000000000", "x"] {
             for query in ["", "?q=acme", "?reason=serving", "?cursor=x", "?nonsense=1"] {
                 let path = format!("{}{query}", path.replace("{id}", id));
-                let answer = page(&web, &token, &path).await;
-                assert_eq!((answer.status, &answer.body), (nothing.status, &nothing.body), "{path}");
+                let answer = page(&web, &admin, &path).await;
+                // The frame around it names who reads; what is said is the same.
+                let said = |answer: &Answer| answer.body.split("<main").nth(1).unwrap().to_owned();
+                assert_eq!((answer.status, said(&answer)), (nothing.status, said(&nothing)), "{path}");
             }
         }
     }
@@ -77,10 +83,11 @@ async fn tenants_find_nothing_at_any_of_these_addresses() {
 #[tokio::test]
 async fn an_empty_fleet_has_whole_pages() {
     let web = Web::new(52).await;
+    let operator = web.signed_in_operator().await;
     for path in paths().into_iter().filter(|path| !path.contains("{id}")) {
-        check_whole(path, &page(&web, &web.operator, path).await);
+        check_whole(path, &page(&web, &operator, path).await);
     }
-    let fleet = page(&web, &web.operator, "/operator").await.body;
+    let fleet = page(&web, &operator, "/operator").await.body;
     assert!(fleet.contains("No claim is open") && fleet.contains("Nothing is under way or stuck"), "{fleet}");
     for (path, status) in [
         ("/operator/domains?reason=no_such_reason", 404),
@@ -93,8 +100,13 @@ async fn an_empty_fleet_has_whole_pages() {
         ("/operator/domains/dom_00000000000000000000000000000000", 404),
         ("/operator/tenants/ten_00000000000000000000000000000000", 404),
         ("/operator/expiry?cursor=1", 422),
+        ("/operator/expiry?cursor=1:x", 422),
+        ("/operator/domains?reason=serving&cursor=1:%00", 422),
+        ("/operator/domains?q=a&cursor=%00:dom_00000000000000000000000000000000", 422),
+        ("/operator/tenants?cursor=%00", 422),
+        ("/operator/tenants/ten_00000000000000000000000000000000?cursor=x", 422),
     ] {
-        assert_eq!(page(&web, &web.operator, path).await.status, status, "{path}");
+        assert_eq!(page(&web, &operator, path).await.status, status, "{path}");
     }
     let style = web.api("", "GET", "/assets/operator.css", None).await;
     assert!(style.header("content-type").starts_with("text/css"));
@@ -109,7 +121,8 @@ async fn the_overview_tells_what_is_stuck_and_what_is_served() {
     web.rig.until_active(&served, Duration::from_secs(3600)).await;
     let stuck = web.rig.claim(&acme, "shop.acme.test").await;
     web.rig.pass(Duration::from_secs(20)).await;
-    let fleet = page(&web, &web.operator, "/operator").await;
+    let operator = web.signed_in_operator().await;
+    let fleet = page(&web, &operator, "/operator").await;
     check_whole("/operator", &fleet);
     for text in [
         "2 open claims, 1 served",
@@ -121,7 +134,7 @@ async fn the_overview_tells_what_is_stuck_and_what_is_served() {
     ] {
         assert!(fleet.body.contains(text), "{text} is not in {}", fleet.body);
     }
-    let one = page(&web, &web.operator, &format!("/operator/domains/{served}")).await;
+    let one = page(&web, &operator, &format!("/operator/domains/{served}")).await;
     check_whole("/operator/domains/{id}", &one);
     for text in [
         "Visitors are served over HTTPS.",
@@ -135,13 +148,14 @@ async fn the_overview_tells_what_is_stuck_and_what_is_served() {
     }
     // The certificate ends with nobody renewing it: ours to solve, and said so.
     web.rig.hand.advance(Duration::from_secs(100 * 86_400));
-    let fleet = page(&web, &web.operator, "/operator").await.body;
+    let operator = web.signed_in_operator().await;
+    let fleet = page(&web, &operator, "/operator").await.body;
     assert!(fleet.contains("1 name is live with a certificate that has ended."), "{fleet}");
     assert!(fleet.contains("0 edges count and 1 must"), "{fleet}");
-    let calendar = page(&web, &web.operator, "/operator/expiry").await;
+    let calendar = page(&web, &operator, "/operator/expiry").await;
     check_whole("/operator/expiry", &calendar);
     assert!(calendar.body.contains("<dt>ended before today</dt><dd>1</dd>"), "{}", calendar.body);
-    let one = page(&web, &web.operator, &format!("/operator/domains/{served}")).await.body;
+    let one = page(&web, &operator, &format!("/operator/domains/{served}")).await.body;
     assert!(one.contains("Ours move") && one.contains("The certificate ended at"), "{one}");
 }
 
@@ -171,25 +185,50 @@ async fn what_others_typed_stays_text() {
     ] {
         web.rig.app.store.execute(sql(text).bind(value)).await.unwrap();
     }
+    let operator = web.signed_in_operator().await;
     let search = format!("/operator/domains?{}", nameplate::web::query(&[("q", HOSTILE)]));
     let mut seen = 0;
     for path in paths() {
         let path =
             path.replace("/domains/{id}", &format!("/domains/{id}")).replace("/tenants/{id}", &format!("/tenants/{evil}"));
         for path in [path.as_str(), "/operator/domains?q=evil", "/operator/domains?reason=serving", &search] {
-            let answer = page(&web, &web.operator, path).await;
+            let answer = page(&web, &operator, path).await;
             check_whole(path, &answer);
             let html = &answer.body;
-            assert!(!html.contains("<script") && !html.contains("<img") && !html.contains(HOSTILE), "{path}: {html}");
+            assert!(!html.contains("<img") && !html.contains(HOSTILE), "{path}: {html}");
             seen += html.matches("&#60;script&#62;").count();
         }
     }
     assert!(seen > 20, "{seen}");
+    // What nobody can see, or what turns its neighbours around, is spelled out.
+    let unseen = "\u{202e}gro.live\u{200b}";
+    for text in [
+        "UPDATE domains SET check_asked_by = $1, lease_owner = $1",
+        "UPDATE edges SET name = $1",
+        "UPDATE orders SET problem = $1, url = $1",
+        "UPDATE issuers SET account_problem = $1",
+        "UPDATE events SET cause = $1, actor = $1, kind = $1",
+        "UPDATE rollout_exceptions SET observed = $1",
+        "UPDATE tenants SET name = $1",
+    ] {
+        web.rig.app.store.execute(sql(text).bind(unseen)).await.unwrap();
+    }
+    let search = format!("/operator/domains?{}", nameplate::web::query(&[("q", unseen)]));
+    let mut spelled = 0;
+    for path in paths().into_iter().chain([search.as_str()]) {
+        let path =
+            path.replace("/domains/{id}", &format!("/domains/{id}")).replace("/tenants/{id}", &format!("/tenants/{evil}"));
+        let html = page(&web, &operator, &path).await.body;
+        assert!(!html.contains(['\u{202e}', '\u{200b}']), "{path}: {html}");
+        spelled += html.matches("[U+202E]").count();
+    }
+    assert!(spelled > 10, "{spelled}");
 }
 
 #[tokio::test]
 async fn no_page_grows_with_the_fleet() {
     let web = Web::new(55).await;
+    let operator = web.signed_in_operator().await;
     let issuer = issuers::list(&web.rig.app.store).await.unwrap().remove(0);
     fleet_seed::fill(&web.rig.app.store, 6_000, 40, issuer.id.as_str(), START).await;
     let some = |n: u32| format!("{n:032}");
@@ -200,7 +239,7 @@ async fn no_page_grows_with_the_fleet() {
         for id in ids.into_iter().take(if path.contains("{id}") { 9 } else { 1 }) {
             let prefix = if path.contains("tenants") { "ten_" } else { "dom_" };
             let path = path.replace("{id}", &format!("{prefix}{}", some(id)));
-            check_whole(&path, &page(&web, &web.operator, &path).await);
+            check_whole(&path, &page(&web, &operator, &path).await);
             walked += 1;
         }
     }
@@ -215,7 +254,7 @@ async fn no_page_grows_with_the_fleet() {
     ] {
         let (mut path, mut pages, mut rows) = (first.to_owned(), 0, 0);
         loop {
-            let answer = page(&web, &web.operator, &path).await;
+            let answer = page(&web, &operator, &path).await;
             check_whole(&path, &answer);
             rows += answer.body.matches("<tr>\n<th scope=\"row\"><a href=\"/operator/").count();
             pages += 1;
@@ -239,6 +278,7 @@ async fn no_page_grows_with_the_fleet() {
 async fn the_same_on_postgres() {
     let test = TestStore::blank(Kind::Postgres).await;
     let web = Web::on(Rig::on(56, &test.url).await, "").await;
+    let operator = web.signed_in_operator().await;
     let issuer = issuers::list(&web.rig.app.store).await.unwrap().remove(0);
     fleet_seed::fill(&web.rig.app.store, 300, 3, issuer.id.as_str(), START).await;
     for path in paths() {
@@ -246,12 +286,17 @@ async fn the_same_on_postgres() {
         let prefix = if path.contains("tenants") { "ten_" } else { "dom_" };
         for id in ids.take(if path.contains("{id}") { 100 } else { 1 }) {
             let path = path.replace("{id}", &format!("{prefix}{id:032}"));
-            check_whole(&path, &page(&web, &web.operator, &path).await);
+            check_whole(&path, &page(&web, &operator, &path).await);
         }
     }
     for path in ["?q=support7.customer7.test", "?q=customer", "?reason=txt_missing", "?acts=tenant"] {
         let path = format!("/operator/domains{path}");
-        check_whole(&path, &page(&web, &web.operator, &path).await);
+        check_whole(&path, &page(&web, &operator, &path).await);
+    }
+    for path in
+        ["/tenants?cursor=%00", "/domains?q=a&cursor=%00:x", "/domains?acts=tenant&cursor=0:%00", "/expiry?cursor=0:%00"]
+    {
+        assert_eq!(page(&web, &operator, &format!("/operator{path}")).await.status, 422, "{path}");
     }
     for n in 0..100 {
         let path = format!("/api/v1/explain?hostname=support{n}.customer{n}.test");

@@ -35,7 +35,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::problem::{Problem, html};
 use super::state::WebState;
-use super::{auth, cookie, router};
+use super::{auth, cookie};
 use crate::app::tokens::Principal;
 
 /// A problem, said to people.
@@ -61,11 +61,11 @@ pub(super) fn see(state: &WebState, path: &str) -> Response {
     (StatusCode::SEE_OTHER, [(header::LOCATION, location)]).into_response()
 }
 
-/// Where somebody begins: operators with the fleet, where this build has its page, tenants with their domains.
+/// Where somebody begins: operators with the fleet, tenants with their domains.
 pub(super) fn home(principal: &Principal) -> &'static str {
     match principal {
-        Principal::Operator if router::has_page("/operator") => "/operator",
-        Principal::Operator | Principal::Tenant(_) => "/domains",
+        Principal::Operator => "/operator",
+        Principal::Tenant(_) => "/domains",
     }
 }
 

@@ -17,6 +17,7 @@ use crate::store::fleet::one::{self, HoldingRow};
 use crate::web::input::Id;
 use crate::web::problem::{Problem, html};
 use crate::web::state::WebState;
+use crate::web::visible;
 
 /// So many other claims on the name, and so many events, are shown.
 const OTHERS: i64 = 12;
@@ -40,7 +41,8 @@ struct Page {
 pub(in crate::web) async fn show(State(state): State<WebState>, _: Operator, Id(id): Id) -> Result<Html<String>, Problem> {
     let id: DomainId = id.parse().map_err(|_| Problem::no_domain())?;
     let story = explain::story(&state.app, &state.settings.apex, &id, true).await?;
-    let mut story = story.ok_or_else(Problem::no_domain)?;
+    let story = story.ok_or_else(Problem::no_domain)?;
+    let mut story = visible::document(&story).map_err(|e| Problem::page_failed(&e))?;
     story.domain.events.truncate(EVENTS);
     let inside = story.inside.take().ok_or_else(Problem::no_domain)?;
     let now = state.app.env.now();

@@ -1,5 +1,7 @@
 //! `GET /operator/domains`: search by hostname, and lists by reason or by whose move it is.
 
+use std::str::FromStr;
+
 use askama::Template;
 use axum::extract::State;
 use axum::response::Html;
@@ -9,13 +11,15 @@ use super::line::Line;
 use super::{Operator, PAGE, actor_word};
 use crate::app::{fleet, tenants};
 use crate::model::evidence::Actor;
+use crate::model::id::DomainId;
 use crate::model::moment::Moment;
 use crate::model::standing::Standing;
 use crate::store::fleet::lists::{After, FleetRow};
 use crate::web::input::Asked;
-use crate::web::problem::{FieldError, Problem, html};
+use crate::web::problem::{Problem, html};
 use crate::web::query;
 use crate::web::state::WebState;
+use crate::web::visible::{cut, visible};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -39,8 +43,12 @@ struct Page {
 }
 
 fn wrong_cursor() -> Problem {
-    let detail = "This is no cursor of this list; begin at its first page.".to_owned();
-    Problem::field(FieldError { field: "cursor".into(), code: "cursor_invalid", detail, suggestion: None })
+    Problem::wrong("cursor", "cursor_invalid", "This is no cursor of this list; begin at its first page.")
+}
+
+/// The id after which a page begins.
+pub(super) fn after_id<T: FromStr>(cursor: Option<&str>) -> Result<Option<T>, Problem> {
+    cursor.map(|id| id.parse().map_err(|_| wrong_cursor())).transpose()
 }
 
 /// The row after which a page begins, from `micros:id`.
@@ -48,7 +56,8 @@ pub(super) fn after_of(cursor: Option<&str>) -> Result<After, Problem> {
     let Some(cursor) = cursor else { return Ok(After::default()) };
     let (at, id) = cursor.split_once(':').ok_or_else(wrong_cursor)?;
     let at = at.parse().map(Moment::from_micros).map_err(|_| wrong_cursor())?;
-    Ok(After { at, id: id.to_owned() })
+    let id: DomainId = id.parse().map_err(|_| wrong_cursor())?;
+    Ok(After { at, id: id.to_string() })
 }
 
 /// The cursor of the next page, where this one is full.
@@ -114,13 +123,15 @@ async fn found(state: &WebState, typed: &str, cursor: Option<&str>) -> Result<Pa
         None => ("", ""),
         Some(cursor) => cursor.rsplit_once(':').ok_or_else(wrong_cursor)?,
     };
+    if cursor.is_some() && (after.0.contains('\0') || after.1.parse::<DomainId>().is_err()) {
+        return Err(wrong_cursor());
+    }
     let results = fleet::search(&state.app, typed, after, PAGE).await?;
     let tenant = if cursor.is_none() { tenants::find(&state.app.store, typed.trim()).await? } else { None };
     let next = results.next.map(|(word, id)| {
         let cursor = format!("{word}:{id}");
         format!("/operator/domains?{}", query(&[("q", typed), ("cursor", &cursor)]))
     });
-    let shown: String = typed.chars().take(200).collect();
     Ok(Page {
         here: "domains",
         title: "Search".to_owned(),
@@ -128,7 +139,7 @@ async fn found(state: &WebState, typed: &str, cursor: Option<&str>) -> Result<Pa
             true => "No hostname begins so, at any of its labels.".to_owned(),
             false => "Hostnames that begin so, at any of their labels.".to_owned(),
         },
-        typed: shown,
+        typed: cut(&visible(typed), 200),
         tenant: tenant.map(|t| (t.id.to_string(), t.slug.to_string())),
         rows: Line::all(&results.rows, state.app.env.now()),
         next,

@@ -9,6 +9,7 @@ use crate::app::fleet::{self, EdgeView};
 use crate::model::moment::Moment;
 use crate::web::problem::{Problem, html};
 use crate::web::state::WebState;
+use crate::web::visible::{cut, visible};
 
 /// So many edges are shown.
 const EDGES: usize = 100;
@@ -35,7 +36,7 @@ impl EdgeLine {
             other => (other, "off"),
         };
         EdgeLine {
-            name: edge.row.name.clone(),
+            name: visible(&edge.row.name),
             state,
             tone,
             counted: edge.counted,
@@ -74,11 +75,11 @@ pub(in crate::web) async fn show(State(state): State<WebState>, _: Operator) -> 
     let edges = fleet::edges(&state.app).await?;
     let now = edges.now;
     let exceptions = edges.exceptions.iter().map(|x| ExceptionLine {
-        edge: x.edge.clone(),
+        edge: visible(&x.edge),
         domain_id: x.domain_id.as_ref().map(ToString::to_string),
         hostname: x.hostname.as_ref().map_or_else(|| "-".to_owned(), |name| name.display()),
         serial: x.serial.clone(),
-        observed: x.observed.chars().take(200).collect(),
+        observed: cut(&visible(&x.observed), 200),
         at: When::at(x.at, now),
     });
     let page = Page {

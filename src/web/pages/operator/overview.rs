@@ -16,6 +16,7 @@ use crate::model::moment::Moment;
 use crate::model::standing::Standing;
 use crate::web::problem::{Problem, html};
 use crate::web::state::WebState;
+use crate::web::visible::visible;
 
 /// So many edges, and so many places of each queue, are on the first page; each has a page of its own.
 const EDGES: usize = 12;
@@ -141,7 +142,7 @@ fn alarms(o: &Overview, now: Moment, min_edges: usize) -> Vec<String> {
             out.push(format!("{} lets nothing through before {}.", budget.issuer, When::at(until, now).full));
         }
         if !budget.has_account {
-            let why = budget.account_problem.as_deref().map(|p| format!(": {p}")).unwrap_or_default();
+            let why = budget.account_problem.as_deref().map(|p| format!(": {}", visible(p))).unwrap_or_default();
             out.push(format!("{} has given us no account yet{why}", budget.issuer));
         }
     }

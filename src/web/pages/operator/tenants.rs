@@ -5,17 +5,19 @@ use axum::extract::State;
 use axum::response::Html;
 use serde::Deserialize;
 
+use super::domains::after_id;
 use super::line::Line;
 use super::{Operator, PAGE, When, actor_tone, claim_tone, claim_word, grouped, share};
 use crate::app::fleet::{self, TenantCounts};
 use crate::model::claim::Claim;
 use crate::model::evidence::Actor;
-use crate::model::id::TenantId;
+use crate::model::id::{DomainId, TenantId};
 use crate::model::moment::Moment;
 use crate::web::input::{Asked, Id};
 use crate::web::problem::{Problem, html};
 use crate::web::query;
 use crate::web::state::WebState;
+use crate::web::visible::visible;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -41,7 +43,7 @@ impl TenantLine {
         TenantLine {
             id: t.tenant.id.to_string(),
             slug: t.tenant.slug.to_string(),
-            name: t.tenant.name.clone(),
+            name: visible(&t.tenant.name),
             status: t.tenant.status.as_str(),
             tier: t.tenant.tier.clone(),
             open: grouped(t.open()),
@@ -68,9 +70,9 @@ pub(in crate::web) async fn list(
     Asked(asked): Asked<PageQuery>,
 ) -> Result<Html<String>, Problem> {
     let now = state.app.env.now();
-    let after = asked.cursor.unwrap_or_default();
+    let after: Option<TenantId> = after_id(asked.cursor.as_deref())?;
     let limit = i64::try_from(PAGE).unwrap_or(i64::MAX);
-    let tenants = fleet::tenant_list(&state.app, &after, limit).await?;
+    let tenants = fleet::tenant_list(&state.app, after.as_ref().map_or("", TenantId::as_str), limit).await?;
     let last = tenants.last().filter(|_| tenants.len() == PAGE);
     let next = last.map(|t| format!("/operator/tenants?{}", query(&[("cursor", t.tenant.id.as_str())])));
     html(&ListPage { here: "tenants", tenants: tenants.iter().map(|t| TenantLine::of(t, now)).collect(), next })
@@ -108,9 +110,10 @@ pub(in crate::web) async fn show(
 ) -> Result<Html<String>, Problem> {
     let now = state.app.env.now();
     let id: TenantId = id.parse().map_err(|_| Problem::no_tenant())?;
-    let after = asked.cursor.unwrap_or_default();
+    let after: Option<DomainId> = after_id(asked.cursor.as_deref())?;
     let limit = i64::try_from(PAGE).unwrap_or(i64::MAX);
-    let (counted, rows) = fleet::tenant(&state.app, &id, &after, limit).await?.ok_or_else(Problem::no_tenant)?;
+    let after = after.as_ref().map_or("", DomainId::as_str);
+    let (counted, rows) = fleet::tenant(&state.app, &id, after, limit).await?.ok_or_else(Problem::no_tenant)?;
     let all: i64 = counted.counts.iter().map(|c| c.domains).sum();
     let of = |claim: Claim| counted.counts.iter().filter(|c| c.claim == claim).map(|c| c.domains).sum::<i64>();
     let states = Claim::ALL.iter().filter(|claim| of(**claim) > 0).map(|claim| StateLine {
