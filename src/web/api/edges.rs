@@ -84,13 +84,14 @@ pub(in crate::web) async fn get_edge(
     view(&state, row).await
 }
 
-async fn set(state: &WebState, named: &str, status: EdgeStatus) -> Result<axum::Json<EdgeView>, Problem> {
+async fn set(state: &WebState, caller: ApiCaller, named: &str, status: EdgeStatus) -> Result<axum::Json<EdgeView>, Problem> {
+    let caller = caller.operator()?;
     let row = edge(state, named).await?;
     if state.app.store.execute(edges::set_status(&row.id, status)).await? == 0 {
         return Err(Problem::refused("edge_revoked", "This edge is shut out for ever. Let it join anew.".into()));
     }
     let row = edge(state, row.id.as_str()).await?;
-    tracing::info!(edge.id = %row.id, edge.name = row.name, status = status.as_str(), "an edge's part was changed");
+    tracing::info!(edge.id = %row.id, edge.name = row.name, status = status.as_str(), by = caller.actor(), "an edge's part was changed");
     view(state, row).await
 }
 
@@ -112,8 +113,7 @@ pub(in crate::web) async fn drain_edge(
     Id(id): Id,
     _: NoQuery,
 ) -> Result<impl IntoResponse, Problem> {
-    caller.operator()?;
-    set(&state, &id, EdgeStatus::Drained).await
+    set(&state, caller, &id, EdgeStatus::Drained).await
 }
 
 /// Count an edge again
@@ -131,6 +131,5 @@ pub(in crate::web) async fn undrain_edge(
     Id(id): Id,
     _: NoQuery,
 ) -> Result<impl IntoResponse, Problem> {
-    caller.operator()?;
-    set(&state, &id, EdgeStatus::Active).await
+    set(&state, caller, &id, EdgeStatus::Active).await
 }

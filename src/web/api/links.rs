@@ -19,7 +19,7 @@ use crate::store::links::{LinkKind, LinkRow};
 use crate::web::auth::ApiCaller;
 use crate::web::input::{Asked, Id, NoQuery};
 use crate::web::once::{Begun, Once, Work};
-use crate::web::problem::{FieldError, Problem};
+use crate::web::problem::Problem;
 use crate::web::state::WebState;
 
 /// The shortest and the longest that a hand-off link may be good for, in seconds.
@@ -108,13 +108,9 @@ fn body(link: LinkRow) -> LinkBody {
     }
 }
 
-fn wrong(field: &str, code: &'static str, detail: impl Into<String>) -> Problem {
-    Problem::field(FieldError { field: field.into(), code, detail: detail.into(), suggestion: None })
-}
-
 /// The domain with this id and its tenant; somebody else's answers as an unknown one.
 async fn domain_of(state: &WebState, caller: &Caller, named: &str) -> Result<(DomainId, TenantId), Problem> {
-    let unknown = || wrong("/domain", "domain_unknown", "There is no domain with this id.");
+    let unknown = || Problem::wrong("/domain", "domain_unknown", "There is no domain with this id.");
     let id: DomainId = named.parse().map_err(|_| unknown())?;
     let owner = show::owner(&state.app.store, &id).await?;
     let owner = owner.filter(|tenant| caller.principal.may_touch(tenant)).ok_or_else(unknown)?;
@@ -163,14 +159,14 @@ pub(in crate::web) async fn create_portal_link(
         Some(named) => {
             let (id, owner) = domain_of(&state, &caller, named).await?;
             if owner != tenant {
-                return Err(wrong("/domain", "domain_unknown", "There is no domain with this id."));
+                return Err(Problem::wrong("/domain", "domain_unknown", "There is no domain with this id."));
             }
             Some(id)
         }
     };
     if let Some(url) = &wanted.return_url {
         ReturnUrl::check(&state.settings.portal.return_urls, url)
-            .map_err(|e| wrong("/return_url", "return_url_not_allowed", format!("{e}.")))?;
+            .map_err(|e| Problem::wrong("/return_url", "return_url_not_allowed", format!("{e}.")))?;
     }
     let lifetime = state.settings.portal.link_lifetime;
     let (wanted, begun) = once.begin(&state, &caller).await?;
@@ -205,7 +201,7 @@ pub(in crate::web) async fn create_hand_off_link(
         Some(seconds @ SHORTEST..=LONGEST) => Duration::from_secs(seconds),
         Some(seconds) => {
             let seen = format!("{seconds} seconds; a link is good for {SHORTEST} to {LONGEST} (90 days).");
-            return Err(wrong("/expires_in", "expiry_out_of_range", &seen));
+            return Err(Problem::wrong("/expires_in", "expiry_out_of_range", &seen));
         }
     };
     let new = NewLink { kind: LinkKind::HandOff, tenant, domain: Some(domain), return_url: None, lifetime };
