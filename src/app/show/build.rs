@@ -109,6 +109,7 @@ fn check(e: &Evidence, row: &DomainRow) -> CheckView {
         who_acts: reason.acts(),
         advice: finding.advice.clone(),
         record_to_publish: finding.record_to_publish.clone(),
+        dns_host: finding.dns_host.clone(),
         looked_at: e.looked_at,
         next_look_at: looking.then_some(row.due_at).and_then(due),
         deadline,
