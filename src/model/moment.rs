@@ -40,6 +40,15 @@ impl Moment {
         Duration::from_micros(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
 
+    /// As people read it inside a sentence: `30 Dec 2026, 03:11 UTC`.
+    pub fn in_words(self) -> String {
+        let format = time::macros::format_description!("[day padding:none] [month repr:short] [year], [hour]:[minute] UTC");
+        time::OffsetDateTime::from_unix_timestamp(self.secs())
+            .ok()
+            .and_then(|t| t.format(format).ok())
+            .unwrap_or_else(|| self.rfc3339())
+    }
+
     /// RFC 3339 in UTC, to the second, as pages and the API show it.
     pub fn rfc3339(self) -> String {
         time::OffsetDateTime::from_unix_timestamp(self.secs())
@@ -82,5 +91,6 @@ mod tests {
         assert_eq!((Moment::NEVER + Duration::from_secs(1)), Moment::NEVER);
         assert_eq!(Moment::from_secs(5).since(Moment::from_secs(9)), Duration::ZERO);
         assert_eq!(Moment::from_secs(0).rfc3339(), "1970-01-01T00:00:00Z");
+        assert_eq!(Moment::from_secs(0).in_words(), "1 Jan 1970, 00:00 UTC");
     }
 }

@@ -112,7 +112,7 @@ async fn the_whole_way(screen: Screen, size: &str) {
     tab.shows("On its way out").await;
     is_sound(&tab, &picture("9-leaving")).await;
     tab.press("Sign out").await;
-    tab.shows("Signed out").await;
+    tab.shows("You are signed out").await;
     tab.go(&format!("{}/domains", world.url())).await;
     tab.shows("Please sign in").await;
     is_sound(&tab, &picture("10-signed-out")).await;
@@ -212,7 +212,7 @@ async fn a_keyboard_alone_gets_to_the_content_and_through_the_form() {
         assert!(steps < 20, "the field is not reached by the keyboard");
     }
     tab.keys(&format!("{HOST}{TAB}\u{E007}")).await;
-    tab.shows("1 added").await;
+    tab.shows("Records to publish").await;
     world.drain().await.unwrap();
 }
 

@@ -37,7 +37,7 @@ async fn a_tenant_hears_of_its_own_claims_only() {
     let strange = web.api(&third_token, "GET", &format!("{PATH}support.acme.test"), None).await;
     let nobody = web.api(&third_token, "GET", &format!("{PATH}nobody.acme.test"), None).await;
     assert_eq!(strange.problem(), (404, "claim_not_found".to_owned()));
-    assert_eq!(strange.body, nobody.body);
+    assert_eq!(strange.said(), nobody.said());
     let all = web.api(&web.operator, "GET", &format!("{PATH}support.acme.test"), None).await.json();
     assert_eq!(all["claims"].as_array().unwrap().len(), 2);
     // Both are open; the latest comes first.

@@ -49,6 +49,35 @@ async fn the_page_shows_what_to_publish_and_is_hardened() {
 }
 
 #[tokio::test]
+async fn page_and_document_name_the_dns_host_that_a_look_recognised_and_no_other() {
+    let web = Web::new(29).await;
+    let (tenant, token) = web.tenant("acme").await;
+    let id = web.rig.claim(&tenant, "support.acme.test").await;
+    let hostile = "<img src=x onerror=alert(1)>";
+    let finding = |check: &str, reason: &str| {
+        json!({
+            "check": check, "reason": reason, "expected": "", "observed": [], "seen_by": [], "advice": "",
+            "record_to_publish": [], "looked_at": 1_800_000_000_000_000_i64,
+        })
+    };
+    let host = json!({ "provider": hostile, "zone": "acme.test\u{202e}<b>", "steps": ["At it: <script>"] });
+    let (mut known, unknown) = (finding("routing", "cname_missing"), finding("ownership", "txt_missing"));
+    known["dns_host"] = host.clone();
+    let evidence = json!([unknown, known]).to_string();
+    web.rig.app.store.execute(sql("UPDATE domains SET evidence = $1").bind(evidence)).await.unwrap();
+
+    let checks = web.api(&token, "GET", &format!("/api/v1/domains/{id}"), None).await.json()["checks"].clone();
+    assert_eq!((checks[0].get("dns_host"), checks[1].get("dns_host")), (None, Some(&host)), "{checks}");
+    let page = web.page(&web.admin(&tenant).await, &format!("/domains/{id}")).await;
+    assert_eq!(page.status, 200, "{}", page.body);
+    assert_eq!(page.body.matches("Your DNS is hosted at").count(), 1, "{}", page.body);
+    assert!(
+        page.body.contains("&#60;img src=x onerror=alert(1)&#62;") && page.body.contains("acme.test[U+202E]&#60;b&#62;")
+    );
+    assert!(!page.body.contains("<img") && !page.body.contains("<b>"), "{}", page.body);
+}
+
+#[tokio::test]
 async fn whoever_is_not_signed_in_is_told_how_to_get_in() {
     let web = Web::new(22).await;
     let unknown = "/domains/dom_00000000000000000000000000000000";
@@ -297,7 +326,8 @@ async fn another_tenants_domain_answers_as_an_unknown_one_on_every_page() {
                 .unwrap();
             let answer = web.send(request).await;
             assert_eq!(answer.status, 404, "{} {}: {}", route.method, route.path, answer.body);
-            answers.push((format!("{:?}", answer.headers), answer.body.replace(id, "ID")));
+            let (headers, body) = answer.said();
+            answers.push((headers, body.replace(id, "ID")));
         }
         assert_eq!(answers[0], answers[1], "{}", route.path);
         walked += 1;

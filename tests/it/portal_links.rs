@@ -134,7 +134,7 @@ async fn links_are_made_for_oneself_and_lead_back_to_the_allowed_only() {
     for kind in ["portal", "hand-off"] {
         let theirs = make(&web, &other_token, kind, json!({ "domain": domain })).await;
         let none = make(&web, &other_token, kind, json!({ "domain": unknown })).await;
-        assert_eq!((theirs.problem(), &theirs.body), (none.problem(), &none.body));
+        assert_eq!((theirs.problem(), theirs.said()), (none.problem(), none.said()));
         assert_eq!(theirs.problem(), (422, "domain_unknown".to_owned()));
     }
     let theirs = make(&web, &other_token, "portal", json!({ "tenant": "acme" })).await;

@@ -95,7 +95,7 @@ fn live(f: &Facts<'_>) -> Vec<String> {
     }
     match &f.domain.certificate {
         Some(c) if c.not_after <= f.now => out.push(format!("The certificate ended at {}.", c.not_after)),
-        Some(c) => out.push(format!("The certificate lasts until {}.", c.not_after)),
+        Some(c) => out.push(format!("The certificate lasts until {}.", c.not_after.in_words())),
         None => out.push("There is no certificate in use.".to_owned()),
     }
     out.push("A live name is looked at once a day; a difference is looked at again from everywhere at once.".to_owned());

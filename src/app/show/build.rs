@@ -109,6 +109,7 @@ fn check(e: &Evidence, row: &DomainRow) -> CheckView {
         who_acts: reason.acts(),
         advice: finding.advice.clone(),
         record_to_publish: finding.record_to_publish.clone(),
+        dns_host: finding.dns_host.clone(),
         looked_at: e.looked_at,
         next_look_at: looking.then_some(row.due_at).and_then(due),
         deadline,
@@ -125,7 +126,10 @@ fn consequence(check: Check, verdict: Verdict, row: &DomainRow) -> String {
         (Claim::AwaitingDns | Claim::Queued | Claim::Live, _, Verdict::Pass) => String::new(),
         (Claim::AwaitingDns, _, Verdict::Unknown) => "Nothing is decided until we could look.".into(),
         (Claim::AwaitingDns, _, _) => {
-            format!("Until this passes nothing is served; on {} the claim ends and needs a new value.", row.attempt.deadline)
+            format!(
+                "Until this passes nothing is served; on {} the claim ends and needs a new value.",
+                row.attempt.deadline.in_words()
+            )
         }
         (Claim::Queued, _, Verdict::Fail) => "No certificate is ordered until this passes.".into(),
         (Claim::Live, Check::Caa, Verdict::Fail) => "The certificate in use stays valid, but cannot be renewed.".into(),

@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::record::RecordDocument;
+use super::record::{DnsHostDocument, RecordDocument};
 use super::{rfc3339, words};
 use crate::model::claim::Claim;
-use crate::model::evidence::{Actor, Check, Record, Verdict};
+use crate::model::evidence::{Actor, Check, DnsHost, Record, Verdict};
 use crate::model::hostname::Hostname;
 use crate::model::id::{DomainId, TenantId};
 use crate::model::moment::Moment;
@@ -51,6 +51,10 @@ pub struct CheckView {
     /// The records that would satisfy it.
     #[schema(value_type = Vec<RecordDocument>)]
     pub record_to_publish: Vec<Record>,
+    /// Where the zone is hosted and how its panel wants those records; absent while that is not recognised.
+    #[schema(value_type = DnsHostDocument, required = false)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dns_host: Option<DnsHost>,
     /// When the look was made.
     #[schema(value_type = String, format = DateTime, example = "2027-01-15T08:00:00Z")]
     #[serde(with = "rfc3339")]

@@ -1,4 +1,4 @@
-//! How a DNS record is described; the document itself is `model::evidence::Record`.
+//! How a DNS record and a DNS host are described; the documents themselves are `model::evidence::{Record, DnsHost}`.
 
 use utoipa::ToSchema;
 
@@ -21,4 +21,19 @@ pub(super) struct RecordDocument {
     value: String,
     /// Whether it must stay after success.
     keep: bool,
+}
+
+/// Who hosts a zone, as its name servers show it.
+#[derive(ToSchema)]
+#[schema(as = DnsHost)]
+#[expect(dead_code, reason = "read by the derive alone: the model does not know of descriptions")]
+pub(super) struct DnsHostDocument {
+    /// The provider's name.
+    #[schema(example = "Cloudflare")]
+    provider: String,
+    /// The zone there.
+    #[schema(example = "acme.com")]
+    zone: String,
+    /// What to enter in its panel: one line for each record to publish, in their order.
+    steps: Vec<String>,
 }

@@ -2,14 +2,15 @@
 //!
 //! A pure table ([`table`]) and the words made from it ([`words`]). What always holds: a zone is some provider's only when all
 //! of its name servers are; where they differ, or where nobody here knows them, nothing is said and the neutral advice stands.
-//! Panels change: the table keeps to what decides whether a record ends up right (names relative to the zone or whole, the
-//! word for the zone itself, a final dot), and calls a field by its label only to help the eye. How to get it wrong: match a
-//! suffix inside a label (`notgandi.net` is not Gandi), or take the name server's own zone for the customer's.
+//! Panels change: the table keeps to what decides whether a record ends up right (names relative to the zone, the word for the
+//! zone itself, a final dot), and calls a field by its label only to help the eye. What is not known of a panel is not guessed:
+//! a wrong dot or label costs a customer more than a neutral word. How to get it wrong: match a suffix inside a label
+//! (`notgandi.net` is not Gandi), or take the name server's own zone for the customer's.
 
 mod table;
 mod words;
 
-pub use table::{Apex, HostField, PROVIDERS, Provider};
+pub use table::{Apex, PROVIDERS, Provider, Target, ZoneItself};
 pub use words::describe;
 
 use crate::model::look::name;

@@ -1,23 +1,37 @@
-//! The table of DNS hosts, most used first.
+//! The table of DNS hosts, most used first. Each fact has a public source, listed in `docs/decisions/dns-hosts.md`; a row
+//! says nothing beyond what was found there, and what it does not say is worded so that it is right at any panel.
 
-/// How a panel wants names.
+/// What stands for the zone itself in a panel's field for the name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HostField {
-    /// Relative to the zone: the panel adds the zone itself, also behind a whole name.
-    Relative,
-    /// The whole name.
-    Whole,
+pub enum ZoneItself {
+    /// The character `@`.
+    At,
+    /// Nothing: the field stays empty.
+    Empty,
+    /// Not known.
+    Unknown,
 }
 
-/// What stands in for a CNAME at the top of a zone.
+/// How a panel reads a target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// As a whole name, without a final dot.
+    Whole,
+    /// As relative to the zone unless a final dot ends it.
+    Dotted,
+    /// Not known.
+    Unknown,
+}
+
+/// What can lead the top of a zone, where a CNAME record may not stand, to a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Apex {
     /// A CNAME may be entered there; the provider answers with the addresses behind it.
     Flattens,
     /// A type of its own, by the panel's name for it.
     Alias(&'static str),
-    /// Nothing that leads to others: address records are needed.
-    Addresses,
+    /// Not known.
+    Unknown,
 }
 
 /// A DNS host.
@@ -27,16 +41,18 @@ pub struct Provider {
     pub name: &'static str,
     /// What its name servers end in; `*` ends a label that goes on.
     pub name_servers: &'static [&'static str],
+    /// Whether its panel is known to take names relative to the zone and to add the zone by itself.
+    pub adds_zone: bool,
     /// What its panel calls the field for a record's name.
-    pub host_label: &'static str,
-    /// What its panel calls the field for a record's value.
-    pub value_label: &'static str,
-    /// How it wants names.
-    pub host_field: HostField,
-    /// What stands for the zone itself in the host field; empty: the field stays empty.
-    pub zone_itself: &'static str,
-    /// Whether a target without a final dot gets the zone behind it.
-    pub final_dot: bool,
+    pub name_label: &'static str,
+    /// What its panel calls the field for where a CNAME or ALIAS leads.
+    pub target_label: &'static str,
+    /// What its panel calls the field for a TXT record's text.
+    pub text_label: &'static str,
+    /// What stands for the zone itself.
+    pub zone_itself: ZoneItself,
+    /// How it reads targets.
+    pub target: Target,
     /// What the top of a zone takes.
     pub apex: Apex,
     /// What to choose for the time to live, in its panel's words; empty: leave it as it stands.
@@ -45,141 +61,165 @@ pub struct Provider {
     pub proxies: bool,
 }
 
-/// Shorthand for a row: most panels are alike in most points.
-const fn row(
-    name: &'static str,
-    name_servers: &'static [&'static str],
-    host: &'static str,
-    value: &'static str,
-) -> Provider {
+/// A host of whose panel nothing is known.
+const fn host(name: &'static str, name_servers: &'static [&'static str]) -> Provider {
     Provider {
         name,
         name_servers,
-        host_label: host,
-        value_label: value,
-        host_field: HostField::Relative,
-        zone_itself: "@",
-        final_dot: false,
-        apex: Apex::Addresses,
-        ttl: "300",
+        adds_zone: false,
+        name_label: "name",
+        target_label: "value",
+        text_label: "value",
+        zone_itself: ZoneItself::Unknown,
+        target: Target::Unknown,
+        apex: Apex::Unknown,
+        ttl: "",
         proxies: false,
     }
+}
+
+/// A host whose panel takes names relative to the zone.
+const fn relative(name: &'static str, name_servers: &'static [&'static str]) -> Provider {
+    Provider { adds_zone: true, ..host(name, name_servers) }
 }
 
 /// Every host we know.
 pub const PROVIDERS: &[Provider] = &[
     Provider {
+        name_label: "Name",
+        target_label: "Target",
+        text_label: "Content",
+        zone_itself: ZoneItself::At,
+        target: Target::Whole,
         apex: Apex::Flattens,
         ttl: "Auto",
         proxies: true,
-        ..row("Cloudflare", &["ns.cloudflare.com"], "Name", "Target")
+        ..relative("Cloudflare", &["ns.cloudflare.com"])
     },
     Provider {
-        zone_itself: "",
-        ..row("Amazon Route 53", &["awsdns-*.com", "awsdns-*.net", "awsdns-*.org", "awsdns-*.co.uk"], "Record name", "Value")
+        target_label: "Value",
+        text_label: "Value",
+        zone_itself: ZoneItself::Empty,
+        target: Target::Whole,
+        ttl: "300",
+        ..relative("Amazon Route 53", &["awsdns-*.com", "awsdns-*.net", "awsdns-*.org", "awsdns-*.co.uk"])
     },
-    Provider { ttl: "1 hour", ..row("GoDaddy", &["domaincontrol.com"], "Name", "Value") },
     Provider {
+        name_label: "Name",
+        target_label: "Value",
+        text_label: "Value",
+        zone_itself: ZoneItself::At,
+        target: Target::Whole,
+        ttl: "1 hour",
+        ..relative("GoDaddy", &["domaincontrol.com"])
+    },
+    Provider {
+        name_label: "Host",
+        target_label: "Value",
+        text_label: "Value",
+        zone_itself: ZoneItself::At,
+        target: Target::Whole,
+        ..relative("Namecheap", &["registrar-servers.com"])
+    },
+    host("Google Cloud DNS or Squarespace Domains", &["ns-cloud-*.googledomains.com"]),
+    host("Squarespace", &["squarespacedns.com"]),
+    Provider {
+        name_label: "Name",
+        target_label: "Alias",
+        text_label: "Value",
+        zone_itself: ZoneItself::At,
+        target: Target::Whole,
+        ..relative("Microsoft Azure DNS", &["azure-dns.com", "azure-dns.net", "azure-dns.org", "azure-dns.info"])
+    },
+    host("DigitalOcean", &["digitalocean.com"]),
+    Provider {
+        name_label: "Sub-domain",
+        target_label: "Target",
+        text_label: "Value",
+        zone_itself: ZoneItself::Empty,
+        target: Target::Dotted,
+        ..relative("OVHcloud", &["ovh.net", "ovh.ca", "anycast.me"])
+    },
+    Provider { zone_itself: ZoneItself::At, target: Target::Dotted, ..relative("Gandi", &["gandi.net"]) },
+    Provider {
+        name_label: "Host name",
+        target_label: "Points to",
+        text_label: "Value",
+        target: Target::Whole,
+        ..relative("IONOS", &["ui-dns.com", "ui-dns.org", "ui-dns.de", "ui-dns.biz"])
+    },
+    Provider {
+        name_label: "Name",
+        zone_itself: ZoneItself::At,
+        target: Target::Dotted,
+        ..relative("Hetzner", &["ns.hetzner.com", "ns.hetzner.de", "first-ns.de", "second-ns.de", "second-ns.com"])
+    },
+    Provider { name_label: "Host Name", target: Target::Whole, ..relative("Wix", &["wixdns.net"]) },
+    Provider {
+        name_label: "Name",
+        target_label: "Content",
+        text_label: "Content",
+        target: Target::Whole,
         apex: Apex::Alias("ALIAS"),
-        ttl: "Automatic",
-        ..row("Namecheap", &["registrar-servers.com"], "Host", "Value")
-    },
-    Provider {
-        final_dot: true,
-        ..row("Google Cloud DNS or Squarespace Domains", &["ns-cloud-*.googledomains.com"], "Host (or DNS name)", "Data")
-    },
-    Provider { final_dot: true, ttl: "", ..row("Squarespace", &["squarespacedns.com"], "Host", "Data") },
-    Provider {
-        ttl: "300 seconds",
-        ..row(
-            "Microsoft Azure DNS",
-            &["azure-dns.com", "azure-dns.net", "azure-dns.org", "azure-dns.info"],
-            "Name",
-            "Value (Alias for a CNAME)",
-        )
-    },
-    Provider { final_dot: true, ..row("DigitalOcean", &["digitalocean.com"], "Hostname", "Value") },
-    Provider {
-        zone_itself: "",
-        final_dot: true,
-        ttl: "Default",
-        ..row("OVHcloud", &["ovh.net", "ovh.ca", "anycast.me"], "Sub-domain", "Target")
-    },
-    Provider { final_dot: true, apex: Apex::Alias("ALIAS"), ..row("Gandi", &["gandi.net"], "Name", "Value") },
-    Provider { ttl: "", ..row("IONOS", &["ui-dns.com", "ui-dns.org", "ui-dns.de", "ui-dns.biz"], "Host name", "Value") },
-    Provider {
-        final_dot: true,
-        ..row(
-            "Hetzner",
-            &["ns.hetzner.com", "ns.hetzner.de", "first-ns.de", "second-ns.de", "second-ns.com"],
-            "Name",
-            "Value",
-        )
-    },
-    Provider { zone_itself: "", ttl: "", ..row("Wix", &["wixdns.net"], "Host name", "Value") },
-    Provider {
-        zone_itself: "",
-        apex: Apex::Alias("ALIAS"),
-        ttl: "5 minutes",
-        ..row(
+        ..relative(
             "DNSimple",
             &["dnsimple.com", "dnsimple-edge.com", "dnsimple-edge.net", "dnsimple-edge.org", "dnsimple-edge.io"],
-            "Name",
-            "Content",
         )
     },
-    Provider { zone_itself: "", apex: Apex::Alias("ALIAS"), ..row("NS1 (IBM)", &["nsone.net"], "Name", "Answer") },
-    Provider { zone_itself: "", ttl: "5 minutes", ..row("Akamai (Linode)", &["linode.com"], "Hostname", "Alias to") },
-    Provider { zone_itself: "", final_dot: true, ..row("Akamai Edge DNS", &["akam.net"], "Name", "Data") },
+    // Netlify's zones are served by NS1 under the same names.
+    host("NS1 or Netlify", &["nsone.net"]),
     Provider {
-        zone_itself: "",
-        apex: Apex::Alias("ALIAS"),
-        ttl: "60",
-        ..row("Vercel", &["vercel-dns.com"], "Name", "Value")
-    },
-    Provider { apex: Apex::Alias("ALIAS"), ..row("Hostinger", &["dns-parking.com"], "Name", "Target") },
-    Provider { ttl: "", ..row("Bluehost", &["bluehost.com"], "Host record", "Points to") },
-    Provider {
-        host_field: HostField::Whole,
-        zone_itself: "",
-        ttl: "",
-        ..row("HostGator", &["hostgator.com"], "Name", "Record")
-    },
-    Provider {
-        zone_itself: "",
-        apex: Apex::Alias("ALIAS"),
-        ttl: "600",
-        ..row("Porkbun", &["porkbun.com"], "Host", "Answer")
-    },
-    Provider { zone_itself: "", apex: Apex::Alias("ANAME"), ..row("Name.com", &["name.com"], "Host", "Answer") },
-    Provider { zone_itself: "", ttl: "", ..row("DreamHost", &["dreamhost.com"], "Host", "Points to") },
-    Provider { ttl: "", ..row("Network Solutions", &["worldnic.com"], "Host", "Refers to") },
-    Provider {
-        zone_itself: "",
-        apex: Apex::Alias("ANAME"),
+        name_label: "Hostname",
+        target_label: "Alias to",
+        target: Target::Whole,
         ttl: "5 minutes",
-        ..row("Dynadot", &["dyna-ns.net"], "Subdomain", "Target")
+        ..relative("Akamai (Linode)", &["linode.com"])
     },
+    host("Akamai Edge DNS", &["akam.net"]),
+    Provider { apex: Apex::Alias("ALIAS"), ..host("Vercel", &["vercel-dns.com"]) },
     Provider {
-        zone_itself: "",
+        name_label: "Name",
+        target_label: "Target",
+        zone_itself: ZoneItself::At,
+        target: Target::Whole,
+        apex: Apex::Flattens,
+        ..relative("Hostinger", &["dns-parking.com"])
+    },
+    host("Bluehost", &["bluehost.com"]),
+    host("HostGator", &["hostgator.com"]),
+    Provider { apex: Apex::Alias("ALIAS"), ..host("Porkbun", &["porkbun.com"]) },
+    Provider {
+        name_label: "Host",
+        target_label: "Answer",
+        text_label: "Answer",
+        zone_itself: ZoneItself::Empty,
+        target: Target::Whole,
+        ttl: "300",
+        ..relative("Name.com", &["name.com"])
+    },
+    host("DreamHost", &["dreamhost.com"]),
+    host("Network Solutions", &["worldnic.com"]),
+    host("Dynadot", &["dyna-ns.net"]),
+    host("INWX", &["inwx.de", "inwx.eu", "inwx.com", "inwx.net"]),
+    Provider {
+        zone_itself: ZoneItself::At,
         apex: Apex::Alias("ALIAS"),
-        ..row("INWX", &["inwx.de", "inwx.eu", "inwx.com", "inwx.ch"], "Name", "Value")
+        ..relative("TransIP", &["transip.net", "transip.nl", "transip.eu"])
     },
+    host("Infomaniak", &["infomaniak.ch", "infomaniak.com"]),
+    host("WordPress.com", &["wordpress.com"]),
+    host("one.com", &["one.com"]),
     Provider {
-        final_dot: true,
+        name_label: "Hostname",
+        zone_itself: ZoneItself::At,
+        target: Target::Whole,
+        ..relative("Hover", &["hover.com"])
+    },
+    Provider { target: Target::Dotted, ..host("STRATO", &["rzone.de"]) },
+    Provider {
+        zone_itself: ZoneItself::At,
         apex: Apex::Alias("ALIAS"),
-        ttl: "5 minutes",
-        ..row("TransIP", &["transip.net", "transip.nl", "transip.eu"], "Name", "Value")
+        ..relative("Alibaba Cloud DNS", &["alidns.com", "hichina.com"])
     },
-    Provider {
-        zone_itself: "",
-        ttl: "5 minutes",
-        ..row("Infomaniak", &["infomaniak.ch", "infomaniak.com"], "Source", "Target")
-    },
-    Provider { ttl: "", ..row("WordPress.com", &["wordpress.com"], "Name", "Alias of") },
-    Provider { zone_itself: "", ttl: "", ..row("one.com", &["one.com"], "Hostname", "Value") },
-    Provider { ttl: "", ..row("Hover", &["hover.com"], "Hostname", "Target name") },
-    Provider { zone_itself: "", final_dot: true, ttl: "", ..row("STRATO", &["rzone.de"], "Prefix", "Value") },
-    Provider { ttl: "10 minutes", ..row("Alibaba Cloud DNS", &["alidns.com", "hichina.com"], "Hostname", "Value") },
-    Provider { ttl: "600", ..row("DNSPod (Tencent)", &["dnspod.net", "dnspod.com"], "Host", "Value") },
+    Provider { zone_itself: ZoneItself::At, ..relative("DNSPod (Tencent)", &["dnspod.net"]) },
 ];

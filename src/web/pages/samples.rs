@@ -9,7 +9,7 @@ use crate::app::show::{
 };
 use crate::model::claim::Claim;
 use crate::model::domain::RoutingMode;
-use crate::model::evidence::{Actor, Check, Record};
+use crate::model::evidence::{Actor, Check, DnsHost, Record};
 use crate::model::hostname::Hostname;
 use crate::model::id::{DomainId, TenantId};
 use crate::model::moment::Moment;
@@ -38,11 +38,16 @@ fn check(check: Check, reason: Reason, expected: &str, observed: &[&str], advice
         who_acts: reason.acts(),
         advice: advice.into(),
         record_to_publish: vec![],
+        dns_host: None,
         looked_at: ago(9),
         next_look_at: Some(NOW + Duration::from_secs(6)),
         deadline: Some(NOW + Duration::from_secs(30 * 86_400)),
         consequence: "Until this passes nothing is served.".into(),
     }
+}
+
+fn hosted_at(provider: &str, zone: &str) -> DnsHost {
+    DnsHost { provider: provider.into(), zone: zone.into(), steps: vec![] }
 }
 
 fn event(seq: i64, kind: &str, cause: &str, seconds: u64, detail: serde_json::Value) -> EventView {
@@ -113,6 +118,7 @@ fn awaiting() -> DomainView {
         ),
         check(Check::Caa, Reason::CaaAbsent, "no CAA record, or one that permits our certificate authority", &[], ""),
     ];
+    view.checks[1].dns_host = Some(hosted_at("Cloudflare", "acme.example"));
     view.events.insert(
         0,
         event(
@@ -179,6 +185,9 @@ fn hostile() -> DomainView {
         keep: true,
     });
     view.checks.push(check(Check::Caa, Reason::CaaMalformed, HOSTILE, &[HOSTILE], HOSTILE));
+    for check in &mut view.checks {
+        check.dns_host = Some(hosted_at(HOSTILE, HOSTILE));
+    }
     view.order = Some(OrderView {
         purpose: HOSTILE.into(),
         state: HOSTILE.into(),

@@ -164,6 +164,31 @@ fn hostile_values_stay_text() {
 }
 
 #[test]
+fn the_dns_host_is_named_where_it_is_known_and_stays_text() {
+    let sample = |wanted: &str| samples::all().into_iter().find(|(name, _)| *name == wanted).unwrap().1;
+    let known = render(&sample("awaiting"));
+    assert_eq!(known.matches("Your DNS is hosted at").count(), 1, "{known}");
+    assert!(
+        known.contains(
+            "Your DNS is hosted at <bdi>Cloudflare</bdi>: records are changed there, in <bdi>acme.example</bdi>.</dd>"
+        ),
+        "{known}"
+    );
+    let mut unknown = sample("awaiting");
+    unknown.checks.iter_mut().for_each(|check| check.dns_host = None);
+    let html = render(&unknown);
+    assert!(!html.contains("Your DNS is hosted at") && !html.contains("DNS host"), "{html}");
+    assert!(!serde_json::to_string(&unknown).unwrap().contains("dns_host"));
+    let hostile = render(&sample("hostile"));
+    let escaped = "&#34;&#62;&#60;script&#62;alert(&#39;x&#39;)&#60;/script&#62;&#60;img src=x onerror=alert(1)&#62;";
+    assert!(
+        hostile.contains(&format!("hosted at <bdi>{escaped}</bdi>: records are changed there, in <bdi>{escaped}</bdi>.")),
+        "{hostile}"
+    );
+    assert!(!hostile.contains(HOSTILE));
+}
+
+#[test]
 fn a_name_in_another_script_is_shown_in_both_spellings() {
     let (_, view) = samples::all().into_iter().find(|(name, _)| *name == "live").unwrap();
     let html = render(&view);

@@ -51,6 +51,7 @@ pub struct Browser {
     session: String,
     driver: Child,
     env: Env,
+    scripts: bool,
     _home: tempfile::TempDir,
 }
 
@@ -70,7 +71,8 @@ impl Browser {
         let env = Env::real();
         rustls::crypto::aws_lc_rs::default_provider().install_default().ok();
         let http = reqwest::Client::builder().no_proxy().timeout(PATIENCE * 2).build().unwrap();
-        let mut browser = Browser { http, session: format!("http://{at}/session"), driver, env, _home: home };
+        let mut browser =
+            Browser { http, session: format!("http://{at}/session"), driver, env, scripts: screen.scripts, _home: home };
         let id = browser.begin(screen, hosts).await;
         browser.session = format!("http://{at}/session/{id}");
         browser.shape(screen).await;
@@ -197,10 +199,12 @@ impl Browser {
         .await;
     }
 
-    /// Presses the button or follows the link that says this.
+    /// Presses the button or follows the link that says this; one in the content, where there is one, before those around it.
     pub async fn press(&self, words: &str) {
         let named = format!("[normalize-space()={words:?} or @aria-label={words:?} or @value={words:?}]");
-        self.on(&format!("(//button{named} | //a{named} | //input{named} | //summary{named})[1]"), "click", json!({})).await;
+        let below = |top: &str| ["button", "a", "input", "summary"].map(|tag| format!("{top}//{tag}{named}")).join(" | ");
+        let at = format!("({})[1] | ({})[1][not({})]", below("//main"), below(""), below("//main"));
+        self.on(&at, "click", json!({})).await;
     }
 
     /// Types into the field with this label.
@@ -295,10 +299,13 @@ impl Browser {
 
     /// What axe-core finds wrong with the page, one line a fault, its impact first.
     pub async fn faults(&self) -> Vec<String> {
+        // Its timers need scripts; those of a page that was loaded without them do not run any more.
+        self.devtools("Emulation.setScriptExecutionDisabled", json!({ "value": false })).await;
         self.script(&std::fs::read_to_string(services::axe()).unwrap()).await;
         let run = "const done = arguments[arguments.length - 1]; \
                    axe.run(document).then(r => done(r.violations), e => done([{ id: String(e), impact: 'critical', nodes: [] }]));";
         let found = self.post("/execute/async", json!({ "script": run, "args": [] })).await;
+        self.devtools("Emulation.setScriptExecutionDisabled", json!({ "value": !self.scripts })).await;
         let faults = found.as_array().unwrap_or_else(|| panic!("axe says {found}"));
         let line = |fault: &Value| {
             let at: Vec<String> =
@@ -308,11 +315,17 @@ impl Browser {
         faults.iter().map(line).collect()
     }
 
-    /// What the page complained of in the console: scripts that failed, what the content policy refused.
+    /// What the page complained of in the console: scripts that failed, what the content policy refused, what did not load. Pages
+    /// that say no are logged by their status as well, and are none of it.
     pub async fn complaints(&self) -> Vec<String> {
         let log = self.post("/se/log", json!({ "type": "browser" })).await;
-        let lines = log.as_array().into_iter().flatten();
-        lines.filter(|line| line["level"] == "SEVERE").map(|line| line["message"].to_string()).collect()
+        let lines = log.as_array().into_iter().flatten().filter(|line| line["level"] == "SEVERE");
+        let a_page_said_no = |text: &str| {
+            (text.contains("status of 401") || text.contains("status of 422"))
+                && !text.contains("/assets/")
+                && !text.contains("favicon")
+        };
+        lines.map(|line| line["message"].to_string()).filter(|text| !a_page_said_no(text)).collect()
     }
 }
 

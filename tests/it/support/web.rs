@@ -66,6 +66,13 @@ impl Answer {
         after.split('"').next().unwrap().to_owned()
     }
 
+    /// Headers and body without what differs from answer to answer: the id of the request, and how many are left.
+    pub fn said(&self) -> (String, String) {
+        let (id, mut headers) = (self.header("x-request-id"), self.headers.clone());
+        headers.remove("ratelimit");
+        (format!("{headers:?}").replace(id, "ID"), self.body.replace(id, "ID"))
+    }
+
     /// The problem's status and code; checks that it is a whole problem document.
     #[track_caller]
     pub fn problem(&self) -> (u16, String) {
