@@ -1,7 +1,7 @@
 //! Sessions of the pages: begun by a portal link or an operator's token, found again by the SHA-256 of a cookie.
 //!
-//! A session is looked up with everything it hangs by at every request: when its token is taken back, its tenant is not active
-//! any more, or its time is over, the next request finds none. Each sign-in makes a new one and ends the one before.
+//! A session is looked up with everything it hangs by at every request: when its token or its link is taken back, its tenant
+//! is not active any more, or its time is over, the next request finds none. Each sign-in makes a new one and ends the one before.
 
 use std::time::Duration;
 

@@ -57,12 +57,14 @@ pub fn forget(before: Moment) -> Stmt {
     sql("DELETE FROM sessions WHERE expires_at < $1").bind(before)
 }
 
-/// The session with this digest, if it lasts: not ended, not over, used since `idle_since`, its token good, its tenant active.
+/// The session with this digest, if it lasts: not ended, not over, used since `idle_since`, its token good, its link not taken
+/// back, its tenant active. A link that is forgotten was not.
 pub async fn lasting(tx: &mut Tx, digest: &[u8], now: Moment, idle_since: Moment) -> StoreResult<Option<FoundSession>> {
     let query = sql("SELECT s.*, t.name AS tenant_name FROM sessions s JOIN tokens k ON k.id = s.token_id \
          LEFT JOIN tenants t ON t.id = s.tenant_id \
          WHERE s.digest = $1 AND s.ended_at IS NULL AND s.expires_at > $2 AND s.seen_at > $3 \
            AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > $2) \
+           AND NOT EXISTS (SELECT 1 FROM links l WHERE l.id = s.link_id AND l.revoked_at IS NOT NULL) \
            AND (s.scope = 'operator' OR t.status = 'active')");
     let row = tx.fetch_optional(query.bind(digest).bind(now).bind(idle_since)).await?;
     row.as_ref().map(found).transpose()

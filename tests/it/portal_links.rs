@@ -100,6 +100,16 @@ async fn links_die_of_time_of_being_taken_back_and_with_what_they_hang_by() {
     let revoked = web.api(&token, "DELETE", &format!("/api/v1/portal-links/{id}"), None).await;
     assert!(revoked.status == 200 && revoked.json()["revoked_at"].is_string(), "{}", revoked.body);
     dead(&path(&made), 410, "taken back").await;
+    // Taken back too late, it takes back what it gave.
+    let made = make(&web, &web.operator, "portal", json!({ "tenant": "acme" })).await;
+    let (thief, other) = (web.post("", &path(&made), "").await.cookie(), web.admin(&tenant).await);
+    assert_eq!(web.page(&thief, "/domains").await.status, 200);
+    let revoke = format!("/api/v1/portal-links/{}", made.json()["id"].as_str().unwrap());
+    assert_eq!(web.api(&token, "DELETE", &revoke, None).await.status, 200);
+    assert_eq!(
+        (web.page(&thief, "/domains").await.status.as_u16(), web.page(&other, "/domains").await.status.as_u16()),
+        (401, 200)
+    );
     // With the token that asked for it.
     let minted = nameplate::app::tokens::mint(
         &web.rig.app.store,

@@ -282,6 +282,8 @@ pub(in crate::web) async fn list_hand_off_links(
 }
 
 /// Take a portal link back
+///
+/// It signs nobody in any more, and whoever came by it is signed out.
 #[utoipa::path(delete, path = "/api/v1/portal-links/{id}", tag = "Links", operation_id = "revokePortalLink",
     params(("id" = String, Path, description = "Its id.", example = "lnk_019b0000000070008000000000000001")),
     responses(
