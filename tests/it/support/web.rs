@@ -19,9 +19,6 @@ use super::rig::Rig;
 /// Where the pages think they are.
 pub const PUBLIC_URL: &str = "https://portal.example";
 
-/// Every request's name, so that two answers can be compared whole.
-const NAME: &str = "test";
-
 /// So much that no test is held up that does not ask for it.
 const UNHURRIED: &str = "[api]\nrequests_per_minute = 1000000\nfailures_per_minute = 1000000\nbody_timeout = \"30s\"\n";
 
@@ -160,7 +157,7 @@ impl Web {
 
     /// A request of the API.
     pub async fn api(&self, token: &str, method: &str, path: &str, body: Option<Value>) -> Answer {
-        let mut request = Request::builder().method(method).uri(path).header("x-request-id", NAME);
+        let mut request = Request::builder().method(method).uri(path);
         if !token.is_empty() {
             request = request.header("authorization", format!("Bearer {token}"));
         }
@@ -176,8 +173,7 @@ impl Web {
 
     /// A request of a browser with this cookie, if any.
     pub fn browser(&self, cookie: &str, method: &str, path: &str) -> axum::http::request::Builder {
-        let mut request = Request::builder().method(method).uri(path).header("x-request-id", NAME);
-        request = request.header("accept", "text/html,application/xhtml+xml");
+        let mut request = Request::builder().method(method).uri(path).header("accept", "text/html,application/xhtml+xml");
         if !cookie.is_empty() {
             request = request.header("cookie", cookie);
         }
