@@ -69,7 +69,9 @@ pub(super) fn refused<B>(shared: &Shared, visit: &Visit, request: &Request<B>) -
     if visit.place.over {
         return Some(answer::busy());
     }
-    if visit.notes.is_ambiguous() {
+    // HTTP/1.1 notices it on the wire; HTTP/2 lets a length be said twice as long as both are the same, an origin may not.
+    let doubled = request.headers().get_all(header::CONTENT_LENGTH).iter().nth(1).is_some();
+    if visit.notes.is_ambiguous() || doubled {
         return Some(answer::last_page(StatusCode::BAD_REQUEST, "The request does not say clearly where it ends."));
     }
     let target = request.uri().path_and_query().map_or(0, |path| path.as_str().len());
