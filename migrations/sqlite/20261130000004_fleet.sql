@@ -24,7 +24,6 @@ CREATE TABLE domain_words (
     PRIMARY KEY (word, domain_id)
 ) STRICT;
 
--- Reads that would otherwise grow with the whole: a tenant's stream of events, an order's grants, orders by their age.
-CREATE INDEX events_of_tenant ON events (tenant_id, position);
+-- Reads that would otherwise grow with the whole: an order's grants, orders by their age.
 CREATE INDEX grants_by_order ON grants (order_id);
 CREATE INDEX orders_waiting_by_age ON orders (issuer_id, id) WHERE state = 'waiting';
