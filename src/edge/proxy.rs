@@ -122,6 +122,9 @@ pub(super) async fn respond(
     if let Some(refused) = refused_body(shared, &mut request).await {
         return refused;
     }
+    if !exchange.takes_room() {
+        return answer::busy();
+    }
     let upstream = Uri::builder().scheme(Scheme::HTTP).authority(shared.upstream.authority.clone()).path_and_query(path);
     let Ok(uri) = upstream.build() else { return answer::page(StatusCode::BAD_REQUEST, "The address is malformed.") };
 
