@@ -35,8 +35,8 @@ COPY --from=build /out/nameplate /usr/local/bin/nameplate
 USER 10001:10001
 WORKDIR /var/lib/nameplate
 VOLUME /var/lib/nameplate
-# API and pages; feed and an edge's HTTPS; an edge's plain HTTP.
-EXPOSE 8080 8443 8081
+# API and pages; feed and an edge's HTTPS; an edge's plain HTTP; health and metrics.
+EXPOSE 8080 8443 8081 9090
 STOPSIGNAL SIGTERM
 ENTRYPOINT ["nameplate"]
 CMD ["--help"]

@@ -33,8 +33,8 @@ pub struct Restored {
     pub epoch: i64,
     /// Grants that count as used.
     pub grants: u64,
-    /// Single-use tokens taken back.
-    pub tokens: u64,
+    /// Join tokens and links taken back.
+    pub invitations: u64,
 }
 
 /// Declares that this database was restored; nothing else may run on it yet.
@@ -51,11 +51,12 @@ pub async fn begin(store: &Store, env: &Env) -> Result<Restored, RestoreError> {
             restore::spend_limit(&mut tx, &issuer.id, name, ledger::spent_before(now, limit.burst, *limit)).await?;
         }
     }
-    let tokens = restore::revoke_single_use(&mut tx, now).await?;
-    let detail = json!({ "epoch": now.micros(), "grants": grants, "tokens": tokens });
+    let invitations = restore::revoke_invitations(&mut tx, now).await?;
+    let sessions = restore::end_sessions(&mut tx, now).await?;
+    let detail = json!({ "epoch": now.micros(), "grants": grants, "invitations": invitations, "sessions": sessions });
     tx.execute(restore::event(mint!(env, EventId).as_str(), "restored", &detail, now)).await?;
     tx.commit().await?;
-    Ok(Restored { epoch: now.micros(), grants, tokens })
+    Ok(Restored { epoch: now.micros(), grants, invitations })
 }
 
 /// Ends the recovery: edges let go of what the database does not have. The new epoch.

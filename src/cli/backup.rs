@@ -108,14 +108,14 @@ pub(super) async fn restored(
     let done = done?;
     if out.json {
         out.document(&json!({
-            "epoch": done.epoch, "recovering": true, "grants_counted": done.grants, "tokens_revoked": done.tokens,
+            "epoch": done.epoch, "recovering": true, "grants_counted": done.grants, "invitations_revoked": done.invitations,
         }))?;
         return Ok(());
     }
     for line in [
         "A new epoch of the feed begins. Edges keep what they have and add to it.",
         "The CAs' limits count as spent whole: orders go on at the pace at which they come back.",
-        "Open join tokens and links are taken back; tokens that were revoked since the copy are valid again: revoke them anew.",
+        "Open join tokens and links are taken back and sessions end; tokens that were revoked since the copy are valid again: revoke them anew.",
         "Start `nameplate serve`. When all is back: nameplate restored --end",
     ] {
         out.line(line)?;

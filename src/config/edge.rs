@@ -40,6 +40,8 @@ pub struct EdgeConfig {
 pub struct EdgeLimits {
     /// Connections of one listener.
     pub connections: u32,
+    /// Requests and tunnels at the origin.
+    pub requests: u32,
     /// Requests at a time on one HTTP/2 connection.
     pub streams: u32,
     /// A request's head.
@@ -117,6 +119,11 @@ impl EdgeLimits {
                 20_000,
                 "Connections a listener serves at a time; requests on further ones are answered 503.",
             ),
+            requests: r.value(
+                "edge.requests",
+                20_000,
+                "Requests and tunnels at the origin at a time, each with a connection of its own; further ones are answered 503.",
+            ),
             streams: r.value("edge.streams", 100, "Requests at a time on one HTTP/2 connection."),
             head_timeout: r.value(
                 "edge.head_timeout",
@@ -169,6 +176,7 @@ impl EdgeLimits {
         }
         let counts = [
             ("edge.connections", limits.connections, 1, 1_000_000),
+            ("edge.requests", limits.requests, 1, 1_000_000),
             ("edge.streams", limits.streams, 1, 10_000),
             ("edge.header_bytes", limits.header_bytes, 1_024, 1 << 20),
             ("edge.header_count", limits.header_count, 10, 1_000),

@@ -172,6 +172,10 @@ where
                 tracing::debug!("a visitor takes nothing more of an answer; its connection is ended");
                 return None;
             }
+            if visit.is_let_go() {
+                tracing::debug!("the host of a running request is no longer its tenant's; its connection is ended");
+                return None;
+            }
             // HTTP/1.1 sees to its own idle connections.
             let quiet = visit.quiet_since().is_some_and(|since| shared.env.now().since(since) >= idle);
             if visit.protocol != Protocol::H2 || !quiet {

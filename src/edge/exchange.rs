@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
+use tokio::sync::OwnedSemaphorePermit;
+
 use super::Shared;
 use super::access_log::{Line, bounded};
 use super::framing::Notes;
@@ -54,10 +56,19 @@ impl Visit {
 
     /// Whether a visitor has stopped taking an answer that has begun: nothing of it moved since the look before the last.
     pub(super) fn is_stuck(&self) -> bool {
+        // Every one of them is looked at: each look counts.
+        self.running().iter().filter(|exchange| exchange.stands_still()).count() > 0
+    }
+
+    /// Whether something still runs for a host that was taken from its tenant.
+    pub(super) fn is_let_go(&self) -> bool {
+        self.running().iter().any(|exchange| exchange.is_let_go())
+    }
+
+    fn running(&self) -> Vec<Arc<Exchange>> {
         let mut exchanges = self.exchanges.lock().unwrap_or_else(PoisonError::into_inner);
         exchanges.retain(|exchange| exchange.strong_count() > 0);
-        // Every one of them is looked at: each look counts.
-        exchanges.iter().filter_map(Weak::upgrade).filter(|exchange| exchange.stands_still()).count() > 0
+        exchanges.iter().filter_map(Weak::upgrade).collect()
     }
 
     fn enter(&self, exchange: &Arc<Exchange>) {
@@ -105,6 +116,8 @@ pub(super) struct Exchange {
     method: http::Method,
     path: String,
     about: OnceLock<About>,
+    /// The room that it takes at the origin.
+    room: OnceLock<OwnedSemaphorePermit>,
     status: AtomicU16,
     tunnel: AtomicU8,
     moved: AtomicU64,
@@ -127,6 +140,7 @@ impl Exchange {
             method: method.clone(),
             path: if shared.log.is_some() { bounded(path).to_owned() } else { String::new() },
             about: OnceLock::new(),
+            room: OnceLock::new(),
             status: AtomicU16::new(0),
             tunnel: AtomicU8::new(0),
             moved: AtomicU64::new(0),
@@ -144,6 +158,18 @@ impl Exchange {
     pub(super) fn about(&self, about: About) {
         // The first word stays.
         let _ = self.about.set(about);
+    }
+
+    /// Takes room at the origin until it ends; false when there is none.
+    pub(super) fn takes_room(&self) -> bool {
+        let room = Arc::clone(&self.shared.requests).try_acquire_owned();
+        room.is_ok_and(|room| self.room.set(room).is_ok())
+    }
+
+    /// Whether the host it is about is nobody's any more, or another tenant's: what takes long must not outlive that.
+    pub(super) fn is_let_go(&self) -> bool {
+        let Some(About { host: Some(host), tenant: Some(tenant) }) = self.about.get() else { return false };
+        self.shared.replica.host(host).is_none_or(|entry| entry.tenant_id.as_str() != tenant)
     }
 
     /// The head of the answer is known.

@@ -1,8 +1,9 @@
 //! Which headers cross the edge. Pure.
 //!
 //! Nothing from outside may speak for the edge: whatever an origin could read as `X-Tenant-*`, `X-Forwarded-*` or `Forwarded`
-//! is taken off, and other names that origins take a visitor's address or the path from; also spelled with underscores, which
-//! some origins cannot tell from dashes. The request's id is the edge's, too: one that a visitor chose could be another's.
+//! is taken off, and other names that origins take a visitor's address, the host or the path from; also spelled with other
+//! marks for dashes: what becomes a variable of CGI loses the difference. The request's id is the edge's, too: one that a
+//! visitor chose could be another's.
 //! Headers of one hop end here; what may not stand in a head may not follow a body either.
 
 use std::net::IpAddr;
@@ -24,18 +25,38 @@ const ONE_HOP: [&str; 9] = [
     "expect",
 ];
 
-/// What origins believe about the visitor or the path because proxies usually say it.
-const BELIEVED: [&str; 6] = ["forwarded", "x-real-ip", "true-client-ip", "x-original-url", "x-rewrite-url", "x-request-id"];
+/// What origins believe about the visitor, the host or the path because proxies usually say it; and `Proxy`, which in CGI is
+/// where an origin's own requests go (CVE-2016-5385).
+const BELIEVED: [&str; 18] = [
+    "forwarded",
+    "x-forwarded",
+    "x-real-ip",
+    "client-ip",
+    "x-client-ip",
+    "true-client-ip",
+    "x-cluster-client-ip",
+    "cf-connecting-ip",
+    "fastly-client-ip",
+    "x-original-forwarded-for",
+    "x-original-host",
+    "x-original-url",
+    "x-original-uri",
+    "x-rewrite-url",
+    "x-http-host-override",
+    "x-host",
+    "x-request-id",
+    "proxy",
+];
 
 /// The id of a request, the same for the origin, the visitor and the access log.
 pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// What frames a message: spelled with underscores it is no such header to us, but may be to an origin.
+/// What frames a message: with other marks for dashes it is no such header to us, but may be to an origin.
 const FRAMING: [&str; 2] = ["content-length", "transfer-encoding"];
 
 fn speaks_for_the_edge(name: &HeaderName) -> bool {
     let spelled = name.as_str();
-    let name = spelled.replace('_', "-");
+    let name: String = spelled.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
     if spelled != name && (FRAMING.contains(&name.as_str()) || ONE_HOP.contains(&name.as_str())) {
         return true;
     }
@@ -176,6 +197,18 @@ mod tests {
             "transfer_encoding",
             "content_length",
             "proxy_connection",
+            "x.tenant.id",
+            "X!Tenant~Id",
+            "x.forwarded.for",
+            "content.length",
+            "Client-IP",
+            "client_ip",
+            "X-Client-IP",
+            "CF-Connecting-IP",
+            "X-Original-Host",
+            "X-Original-URI",
+            "X-Host",
+            "Proxy",
         ] {
             let headers = crossed(&[(name, forged), (name, forged)]);
             assert!(headers.values().all(|v| v != forged), "{name}");
@@ -270,7 +303,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_spelling_gets_through(name in "[xX][-_](tenant|TENANT|Forwarded|forwarded|nameplate)[-_][a-zA-Z_-]{0,12}") {
+        fn no_spelling_gets_through(name in "[xX][-_.~!](tenant|TENANT|Forwarded|forwarded|nameplate)[-_.^|][a-zA-Z_.-]{0,12}") {
             prop_assert!(crossed(&[(&name, "forged")]).values().all(|v| v != "forged"));
         }
     }

@@ -44,6 +44,7 @@ use std::time::Duration;
 
 use rustls::ServerConfig;
 use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
@@ -132,6 +133,8 @@ struct Shared {
     drain: Duration,
     ask: ask::Ask,
     limits: EdgeLimits,
+    /// Room at the origin: HTTP/2 lets one connection ask for very many things.
+    requests: Arc<Semaphore>,
     meters: Arc<EdgeMeters>,
     log: Option<AccessLog>,
     proof: Option<proof::Proof>,
@@ -181,6 +184,7 @@ impl Edge {
             https_port: settings.https_port,
             drain: settings.drain,
             ask,
+            requests: Arc::new(Semaphore::new(usize::try_from(settings.limits.requests).unwrap_or(Semaphore::MAX_PERMITS))),
             limits: settings.limits,
             meters: view.meters(),
             log,

@@ -69,7 +69,9 @@ pub(super) fn refused<B>(shared: &Shared, visit: &Visit, request: &Request<B>) -
     if visit.place.over {
         return Some(answer::busy());
     }
-    if visit.notes.is_ambiguous() {
+    // HTTP/1.1 notices it on the wire; HTTP/2 lets a length be said twice as long as both are the same, an origin may not.
+    let doubled = request.headers().get_all(header::CONTENT_LENGTH).iter().nth(1).is_some();
+    if visit.notes.is_ambiguous() || doubled {
         return Some(answer::last_page(StatusCode::BAD_REQUEST, "The request does not say clearly where it ends."));
     }
     let target = request.uri().path_and_query().map_or(0, |path| path.as_str().len());
@@ -119,6 +121,9 @@ pub(super) async fn respond(
     }
     if let Some(refused) = refused_body(shared, &mut request).await {
         return refused;
+    }
+    if !exchange.takes_room() {
+        return answer::busy();
     }
     let upstream = Uri::builder().scheme(Scheme::HTTP).authority(shared.upstream.authority.clone()).path_and_query(path);
     let Ok(uri) = upstream.build() else { return answer::page(StatusCode::BAD_REQUEST, "The address is malformed.") };

@@ -17,6 +17,8 @@ use super::exchange::Exchange;
 
 /// Bytes taken at a time.
 const BUFFER: usize = 16 * 1024;
+/// How often it is looked whether a tunnel's host is still its tenant's.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// The upgrade that a request asks for, if the origin may hear of it.
 pub(super) fn wanted(version: Version, headers: &HeaderMap) -> Option<HeaderValue> {
@@ -67,6 +69,9 @@ pub(super) fn open(shared: &Arc<Shared>, exchange: Arc<Exchange>, visitor: OnUpg
                 }
             }
             () = stands_still(&shared, &exchange, shared.limits.tunnel_idle_timeout) => {}
+            () = let_go(&shared, &exchange) => {
+                tracing::debug!("the host of a tunnel is no longer its tenant's; it is ended");
+            }
             () = shared.cut.cancelled() => {}
         }
         shared.meters.tunnel(false);
@@ -98,6 +103,13 @@ async fn pump(mut from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + Unpin,
         to.write_all(buffer.get(..count).unwrap_or_default()).await?;
         to.flush().await?;
         moved(count);
+    }
+}
+
+/// Returns once the tunnel's host is nobody's any more, or another tenant's.
+async fn let_go(shared: &Shared, exchange: &Exchange) {
+    while !exchange.is_let_go() {
+        shared.env.sleep(LOOK_EVERY).await;
     }
 }
 

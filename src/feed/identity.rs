@@ -41,6 +41,17 @@ pub enum FeedError {
     /// A message could not be written.
     #[error("a message of the feed could not be written")]
     Wire(#[from] super::wire::WireError),
+    /// A reader has what this database never numbered.
+    #[error(
+        "an edge has change {reader} of the feed and this database ends at {feed}: it is an older copy; \
+         stop serve, run `nameplate restored`, start serve again"
+    )]
+    Behind {
+        /// The last number that the reader has.
+        reader: i64,
+        /// The last number given here.
+        feed: i64,
+    },
     /// The TLS key or certificate is unusable.
     #[error("the feed's TLS key and certificate cannot be used: {0}")]
     Tls(String),

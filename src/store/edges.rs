@@ -134,6 +134,14 @@ pub fn set_status(id: &EdgeId, status: EdgeStatus) -> Stmt {
     sql("UPDATE edges SET status = $2 WHERE id = $1 AND status <> 'revoked'").bind(id.as_str()).bind(status.as_str())
 }
 
+/// Writes down what an edge has without hearing of it.
+pub fn note_cursor(id: &EdgeId, cursor: Position) -> Stmt {
+    sql("UPDATE edges SET cursor_epoch = $2, cursor_seq = $3 WHERE id = $1")
+        .bind(id.as_str())
+        .bind(cursor.epoch)
+        .bind(cursor.seq)
+}
+
 /// How far behind a change an edge may be and count as having caught up: on a busy feed there is always a newer one.
 const CAUGHT_UP: Duration = Duration::from_secs(5);
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::record::document;
-use super::{Row, Store, StoreResult, Tx, sql};
+use super::{Row, Store, StoreResult, Tx, restore, sql};
 use crate::model::id::{DomainId, IssuerId};
 use crate::model::ledger::{self, Limit, ORDERS_PER_ACCOUNT};
 use crate::model::moment::Moment;
@@ -65,6 +65,8 @@ fn read(row: &Row) -> StoreResult<IssuerRow> {
 /// Makes the rows that configuration names; changes directory, preference and limits of those that are there. An account
 /// belongs to its directory: where that changed, the account's address is forgotten and asked for again with the same key.
 pub async fn seed(tx: &mut Tx, seeds: &[IssuerSeed], now: Moment, mut mint: impl FnMut() -> IssuerId) -> StoreResult<()> {
+    // An issuer that a restored copy does not know may be one that was spent at since.
+    let recovering = restore::recovering_since(tx).await?.is_some();
     // Whoever is not named any more stands behind all that are: its row stays for history, and no new order goes there.
     tx.execute(sql("UPDATE issuers SET preference = $1").bind(NOT_CONFIGURED)).await?;
     for seed in seeds {
@@ -90,7 +92,7 @@ pub async fn seed(tx: &mut Tx, seeds: &[IssuerSeed], now: Moment, mut mint: impl
                      WHERE name = $1 ON CONFLICT (issuer_id, limit_name, key) DO NOTHING")
                 .bind(seed.name.as_str())
                 .bind(name.as_str())
-                .bind(ledger::spent_before(now, seed.spent_before, *limit)),
+                .bind(ledger::spent_before(now, if recovering { limit.burst } else { seed.spent_before }, *limit)),
             )
             .await?;
         }

@@ -44,12 +44,17 @@ pub async fn spend_limit(tx: &mut Tx, issuer: &IssuerId, limit_name: &str, tat: 
     tx.execute(stmt).await
 }
 
-/// Takes back what is good for one use: it may have been used since.
-pub async fn revoke_single_use(tx: &mut Tx, now: Moment) -> StoreResult<u64> {
-    let stmt = sql("UPDATE tokens SET revoked_at = $1 WHERE scope IN ('edge_join', 'portal', 'hand_off') \
-         AND revoked_at IS NULL AND used_at IS NULL")
-    .bind(now);
-    tx.execute(stmt).await
+/// Takes back open join tokens and links: they may have been used, or taken back, since. How many.
+pub async fn revoke_invitations(tx: &mut Tx, now: Moment) -> StoreResult<u64> {
+    let tokens =
+        sql("UPDATE tokens SET revoked_at = $1 WHERE scope = 'edge_join' AND revoked_at IS NULL AND used_at IS NULL");
+    let links = sql("UPDATE links SET revoked_at = $1 WHERE revoked_at IS NULL AND used_at IS NULL AND expires_at > $1");
+    Ok(tx.execute(tokens.bind(now)).await? + tx.execute(links.bind(now)).await?)
+}
+
+/// Ends every session: somebody may have signed out since.
+pub async fn end_sessions(tx: &mut Tx, now: Moment) -> StoreResult<u64> {
+    tx.execute(sql("UPDATE sessions SET ended_at = $1 WHERE ended_at IS NULL").bind(now)).await
 }
 
 /// The event that a database was restored, or that its recovery ended.

@@ -235,6 +235,7 @@ async fn the_database_and_what_is_stored_in_it_are_looked_at() {
             "edge sandbox",
             "left behind",
         ),
+        ("UPDATE edges SET cursor_seq = cursor_seq + 1000000", "edges", "edge sandbox", "changes ahead of the feed"),
         ("UPDATE certificates SET not_after = 1", "certificates", "*.app.example", "d), for"),
     ] {
         store.execute(sql(change)).await.unwrap();
@@ -246,6 +247,16 @@ async fn the_database_and_what_is_stored_in_it_are_looked_at() {
             line.verdict == Verdict::Broken && line.seen.contains(seen)
         })
         .await;
+    }
+    // What is left is held against the lifetime: a certificate of six days is no trouble on its third.
+    for (hours_left, verdict) in [(72, Verdict::Ok), (24, Verdict::Warning), (4, Verdict::Broken)] {
+        let until = Env::real().now() + Duration::from_secs(hours_left * 3_600);
+        let lifetime = sql("UPDATE certificates SET not_after = $1, not_before = $2 WHERE source = 'import'")
+            .bind(until)
+            .bind(until - Duration::from_secs(6 * 86_400));
+        store.execute(lifetime).await.unwrap();
+        let report = here.examine("", "").await;
+        assert_eq!(the(&report, "certificates", "*.app.example").verdict, verdict, "{hours_left} h left");
     }
     store.execute(sql("UPDATE issuers SET account_problem = NULL, not_before = 9000000000000000")).await.unwrap();
     let paused = here.examine("", "").await;

@@ -103,6 +103,18 @@ async fn b70_an_authority_that_is_not_the_connections_is_misdirected_request_by_
 }
 
 #[tokio::test]
+async fn a_length_that_is_said_twice_does_not_reach_the_origin() {
+    let (world, _origin, edge) = served(|_| {}).await;
+    let (mut h2, _connection) = h2::<Full<Bytes>>(edge.tls, HOST, &world.ca.root).await;
+    let twice = request("/").method("POST").header("content-length", "5").header("content-length", "5");
+    let response = h2.send_request(twice.body(Full::new("hello".into())).unwrap()).await.unwrap();
+    assert_eq!(response.status(), 400);
+    let once = request("/").method("POST").header("content-length", "5");
+    assert_eq!(h2.send_request(once.body(Full::new("hello".into())).unwrap()).await.unwrap().status(), 200);
+    edge.stop().await;
+}
+
+#[tokio::test]
 async fn limits_answer_in_http2_as_well() {
     let (world, origin, edge) = served(|settings| {
         settings.limits.body_bytes = 1_000;

@@ -61,6 +61,26 @@ async fn a_head_that_does_not_end_is_a_408_and_silence_is_just_closed() {
     edge.stop().await;
 }
 
+/// One connection of HTTP/2 may ask for a hundred things: what bounds connections does not bound what the origin gets.
+#[tokio::test]
+async fn more_than_the_origin_is_to_get_at_a_time_is_a_503() {
+    let (world, _origin, edge) = served(|settings| settings.limits.requests = 1).await;
+    let ask = async || get(edge.tls, HOST, &world.ca.root, "/", "").await;
+    let mut tunnel = connect(edge.tls, HOST, &world.ca.root).await.unwrap();
+    let upgrade = "GET /raw HTTP/1.1\r\nHost: support.acme.test\r\nConnection: Upgrade\r\nUpgrade: my-protocol/1\r\n\r\n";
+    tunnel.write_all(upgrade.as_bytes()).await.unwrap();
+    tunnel.read_exact(&mut [0; 12]).await.unwrap();
+    let busy = ask().await;
+    page(&busy, "503");
+    assert!(busy.contains("retry-after: 1"), "{busy}");
+    // What the edge answers by itself takes none of it.
+    let stranger = "GET / HTTP/1.1\r\nHost: other.test\r\nConnection: close\r\n\r\n";
+    page(&exchange(connect(edge.tls, HOST, &world.ca.root).await.unwrap(), stranger).await, "421");
+    drop(tunnel);
+    until("room", || async { status(&ask().await) == "200" }).await;
+    edge.stop().await;
+}
+
 #[tokio::test]
 async fn a_body_that_stands_still_is_a_408_and_an_origin_that_does_a_504() {
     let (world, origin, edge) = served(|settings| {

@@ -7,6 +7,8 @@ use futures::{SinkExt as _, StreamExt as _};
 use http::Request;
 use http_body_util::{BodyExt as _, StreamBody};
 use hyper::body::{Bytes, Frame};
+use nameplate::model::feed::HostAction;
+use nameplate::store::sql;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_tungstenite::tungstenite::Message;
@@ -88,6 +90,35 @@ async fn a_tunnel_that_stands_still_is_closed_and_one_that_moves_is_not() {
     let mut rest = Vec::new();
     // Closed or reset: either way it is over.
     let _ = stream.read_to_end(&mut rest).await;
+    edge.stop().await;
+}
+
+/// What was begun for one tenant must not go on once the name is not its own.
+#[tokio::test]
+async fn what_takes_long_ends_when_its_host_is_taken_away() {
+    let (world, _origin, edge) = served(|settings| settings.limits.idle_timeout = Duration::from_millis(300)).await;
+    let mut tunnel = connect(edge.tls, HOST, &world.ca.root).await.unwrap();
+    tunnel.write_all(UPGRADE.as_bytes()).await.unwrap();
+    read_until(&mut tunnel, "\r\n\r\n").await;
+    let mut upload = connect(edge.tls, HOST, &world.ca.root).await.unwrap();
+    let head = "POST /echo HTTP/1.1\r\nHost: support.acme.test\r\nTransfer-Encoding: chunked\r\n\r\n";
+    upload.write_all(head.as_bytes()).await.unwrap();
+    let env = nameplate::env::Env::real();
+    let began = env.now();
+    let mut ended = (false, false);
+    while ended != (true, true) {
+        let since = env.now().since(began);
+        assert!(since < Duration::from_secs(20), "{ended:?}");
+        if since > Duration::from_millis(700)
+            && world.store.query(sql("SELECT 1 AS n FROM routes WHERE action = 'gone'")).await.unwrap().is_empty()
+        {
+            assert_eq!(ended, (false, false), "while it is served both go on");
+            world.route(HOST, HostAction::Gone, None, world.env.now().micros()).await;
+        }
+        ended.0 = ended.0 || tunnel.write_all(b"x").await.is_err() || tunnel.read_exact(&mut [0]).await.is_err();
+        ended.1 = ended.1 || upload.write_all(b"1\r\nx\r\n").await.is_err();
+        env.sleep(Duration::from_millis(20)).await;
+    }
     edge.stop().await;
 }
 

@@ -122,10 +122,10 @@ async fn snapshot_then_deltas(world: World) {
 
     let quiet = client.changes(Position { seq: 2, ..snapshot.position }, Duration::from_millis(20)).await.unwrap();
     assert!(matches!(quiet, Message::Deltas(d) if d.entries.is_empty() && d.upto == 2));
-    for stray in [Position { seq: 99, ..snapshot.position }, Position { epoch: 1, seq: 0 }] {
-        let answer = client.changes(stray, Duration::from_secs(10)).await.unwrap();
-        assert!(matches!(answer, Message::Reset { position } if position.seq == 2), "{answer:?}");
-    }
+    let answer = client.changes(Position { epoch: 1, seq: 0 }, Duration::from_secs(10)).await.unwrap();
+    assert!(matches!(answer, Message::Reset { position } if position.seq == 2), "{answer:?}");
+    let ahead = client.changes(Position { seq: 99, ..snapshot.position }, Duration::from_secs(10)).await;
+    assert!(ahead.is_err_and(|why| why.to_string().contains("older copy")));
 }
 
 #[tokio::test]
@@ -214,7 +214,7 @@ async fn a_new_epoch_makes_readers_take_a_snapshot() {
 }
 
 #[tokio::test]
-async fn a_reader_behind_by_a_gap_takes_a_snapshot() {
+async fn an_older_copy_that_nobody_declared_takes_nothing_from_its_readers() {
     let mut world = World::new().await;
     world.serve("support.acme.test").await;
     let token = world.join_token().await;
@@ -228,11 +228,23 @@ async fn a_reader_behind_by_a_gap_takes_a_snapshot() {
     world.store.execute(sql("UPDATE feed SET last_seq = 1")).await.unwrap();
     world.store.execute(sql("DELETE FROM routes")).await.unwrap();
     world.up().await;
-    until("the snapshot", || async {
-        following.replica.host("support.acme.test").is_none() && following.replica.has_book()
+    world.store.execute(sql("UPDATE edges SET cursor_seq = 1, heartbeat_at = 1")).await.unwrap();
+    let refused = || async { following.replica.status().trouble.is_some_and(|why| why.contains("older copy")) };
+    until("the refusal", refused).await;
+    // What the edge has is written down for the doctor; it is not heard of, so it does not count.
+    let edge = || sql("SELECT cursor_seq, heartbeat_at FROM edges");
+    until("its position", || async {
+        let row = &world.store.query(edge()).await.unwrap()[0];
+        row.int("cursor_seq").unwrap() == 3 && row.int("heartbeat_at").unwrap() == 1
     })
     .await;
-    until("the position", || async { following.replica.position().is_some_and(|p| p.seq == 1) }).await;
+    assert!(following.replica.host("support.acme.test").is_some(), "it serves on");
+    world.down().await;
+    nameplate::app::restore::begin(&world.store, &world.env).await.unwrap();
+    world.up().await;
+    until("the new epoch", || async { following.replica.position().is_some_and(|p| p.epoch == world.feed.epoch()) }).await;
+    assert!(following.replica.host("support.acme.test").is_some(), "what only it knows is kept");
+    until("a heartbeat", || async { world.store.query(edge()).await.unwrap()[0].int("heartbeat_at").unwrap() > 1 }).await;
     following.stop.cancel();
     following.task.await.unwrap();
 }

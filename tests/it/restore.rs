@@ -8,7 +8,8 @@ use nameplate::app::restore::{self, RestoreError};
 use nameplate::env::Env;
 use nameplate::feed::Feed;
 use nameplate::model::feed::HostAction;
-use nameplate::model::ledger::Limit;
+use nameplate::model::ledger::{Limit, ORDERS_PER_ACCOUNT};
+use nameplate::store::issuers::{self, IssuerSeed};
 use nameplate::store::{OpenSettings, Store, sql};
 
 use crate::support::feed_world::{RunningEdge, World, until};
@@ -215,7 +216,32 @@ async fn only_a_database_that_ran_can_be_recovered_and_open_invitations_end() {
     let behind = nameplate::env::manual::Hand::new(nameplate::model::moment::Moment::from_secs(1_000), 1).env();
     assert!(matches!(restore::begin(&world.store, &behind).await, Err(RestoreError::NothingBefore)));
     assert!(matches!(restore::end(&world.store, &world.env).await, Err(RestoreError::NotRecovering)));
-    assert_eq!(restore::begin(&world.store, &world.env).await.unwrap().tokens, 1);
+    for text in [
+        "INSERT INTO links (id, kind, tenant_id, token_id, digest, created_by, created_at, expires_at, used_at) SELECT k || u, k, \
+           t.id, n.id, CAST(k || u AS BLOB), 'x', 1, 9000000000000000, CASE u WHEN 'used' THEN 5 END \
+         FROM tenants t, (SELECT id FROM tokens LIMIT 1) n, (SELECT 'portal' AS k UNION SELECT 'hand_off') kinds, \
+           (SELECT 'open' AS u UNION SELECT 'used') uses",
+        "INSERT INTO sessions (id, scope, tenant_id, token_id, digest, created_at, seen_at, expires_at) SELECT 'ses', 'tenant', \
+           t.id, n.id, x'01', 1, 1, 9000000000000000 FROM tenants t, (SELECT id FROM tokens LIMIT 1) n",
+    ] {
+        assert!(world.store.execute(sql(text)).await.unwrap() >= 1);
+    }
+    let done = restore::begin(&world.store, &world.env).await.unwrap();
+    assert_eq!(done.invitations, 3, "a join token, a portal link, a hand-off link");
+    let left = sql("SELECT (SELECT count(*) FROM links WHERE revoked_at IS NULL AND used_at IS NULL) + \
+                    (SELECT count(*) FROM sessions WHERE ended_at IS NULL) AS n");
+    assert_eq!(world.store.query(left).await.unwrap()[0].int("n").unwrap(), 0);
+    // An issuer that the copy does not know may have been spent at as well.
+    let limit = Limit { burst: 10, per_secs: 1_000 };
+    let (name, directory) = ("later".to_owned(), "https://ca.test/dir".to_owned());
+    let limits = [(ORDERS_PER_ACCOUNT.to_owned(), limit)].into();
+    let seed = IssuerSeed { name, directory, preference: 1, limits, spent_before: 0 };
+    let now = world.env.now();
+    let mut tx = world.store.begin().await.unwrap();
+    issuers::seed(&mut tx, &[seed], now, || nameplate::model::id::IssuerId::mint(now, [7; 10])).await.unwrap();
+    tx.commit().await.unwrap();
+    let tat = world.store.query(sql("SELECT max(tat) AS n FROM ledger")).await.unwrap()[0].int("n").unwrap();
+    assert_eq!(tat, (now + Duration::from_secs(1_000)).micros(), "its limit counts as spent whole");
     let read = nameplate::feed::join::JoinToken::from_text(token.expose_str().unwrap()).unwrap();
     let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, read.secret.expose());
     let spent =

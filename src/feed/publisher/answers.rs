@@ -18,11 +18,21 @@ const STORED: i64 = 1;
 /// Version of a certificate that is destroyed.
 const DESTROYED: i64 = 2;
 
+/// Refuses a reader that is ahead of the feed. Numbers are never given twice, so the database is an older copy and nobody
+/// said so: what it does not know would be taken off the edges, names that are served among it.
+pub(super) fn not_ahead(reader: Position, feed: Position) -> Result<(), FeedError> {
+    match reader.epoch == feed.epoch && reader.seq > feed.seq {
+        true => Err(FeedError::Behind { reader: reader.seq, feed: feed.seq }),
+        false => Ok(()),
+    }
+}
+
 /// What changed after a position: nothing yet, or a message.
 pub(super) async fn changes(feed: &Feed, after: Position) -> Result<Option<Message>, FeedError> {
     let mut tx = feed.store().read().await?;
     let position = feed::position(&mut tx).await?;
-    if after.epoch != position.epoch || after.seq > position.seq {
+    not_ahead(after, position)?;
+    if after.epoch != position.epoch {
         return Ok(Some(Message::Reset { position }));
     }
     if after.seq == position.seq {

@@ -24,6 +24,7 @@ use crate::mint;
 use crate::model::feed::Position;
 use crate::model::id::EdgeId;
 use crate::store::edges::{EdgeRow, EdgeStatus};
+use crate::store::feed::position;
 use crate::store::{StoreError, edges};
 
 /// How long a reader is kept waiting for a change at most, whatever it asks.
@@ -75,7 +76,13 @@ impl IntoResponse for Refused {
             Refused::Conflict(said) => (StatusCode::CONFLICT, said),
             Refused::Broken(error) => {
                 tracing::error!(error = &error as &dyn std::error::Error, "the feed could not answer an edge");
-                (StatusCode::SERVICE_UNAVAILABLE, "the control plane cannot answer now; try again")
+                let said = match error {
+                    FeedError::Behind { .. } => {
+                        "the control plane's database is an older copy than this edge's; keep serving until it says so itself"
+                    }
+                    _ => "the control plane cannot answer now; try again",
+                };
+                (StatusCode::SERVICE_UNAVAILABLE, said)
             }
         };
         (status, said).into_response()
@@ -194,6 +201,12 @@ async fn ack(Reader(edge): Reader, State(publisher): State<Publisher>, body: Byt
     let mut tx = feed.store().begin().await?;
     // An edge that has nothing yet is heard of, and has nothing.
     let cursor = asked.position.unwrap_or(Position { epoch: 0, seq: 0 });
+    if let Err(ahead) = answers::not_ahead(cursor, position(&mut tx).await?) {
+        // Written down for those who look for the reason, and no heartbeat: it does not count as having what is numbered now.
+        tx.execute(edges::note_cursor(&edge.id, cursor)).await?;
+        tx.commit().await?;
+        return Err(ahead.into());
+    }
     let exceptions: Vec<_> = asked.exceptions.into_iter().map(|e| (e.certificate_id, e.observed)).collect();
     let lost = edges::ack(&mut tx, &edge.id, cursor, &exceptions, feed.env().now()).await?;
     tx.commit().await?;

@@ -11,9 +11,10 @@ use crate::store::{Store, StoreError, feed, restore};
 use crate::telemetry::Chain;
 
 const PART: &str = "edges";
-/// Days before its end from which an imported certificate is pointed out, and from which it is called broken.
-const SOON: i64 = 21;
-const TOO_LATE: i64 = 3;
+/// Parts of its lifetime that an imported certificate has left when it is pointed out, and when it is called broken: one of 90
+/// days with 22 and with 3, one of 6 days with 36 hours and with 5.
+const SOON: i64 = 4;
+const TOO_LATE: i64 = 30;
 /// Changes an edge may be behind while others are just being sent.
 const LAG: i64 = 1_000;
 
@@ -44,6 +45,13 @@ async fn all_edges(config: &Config, store: &Store, now: Moment, report: &mut Rep
         let age = now.since(edge.heartbeat_at);
         let behind =
             position.map_or(0, |p| if p.epoch == edge.cursor.epoch { p.seq - edge.cursor.seq } else { p.seq.max(1) });
+        if behind < 0 {
+            // Not heard of either: the feed refuses it until somebody says what happened.
+            let seen = format!("{} changes ahead of the feed", -behind);
+            let advice = "this database is an older copy: stop serve, run `nameplate restored`, start serve again";
+            report.broken(PART, what, seen, advice);
+            continue;
+        }
         if age >= FRESH_EDGE {
             let seen = format!("not heard of since {} ({} s)", edge.heartbeat_at.rfc3339(), age.as_secs());
             let advice = format!(
@@ -71,10 +79,6 @@ fn followed(edge: &EdgeRow, what: String, behind: i64, report: &mut Report) {
     if let Some(since) = edge.lost_at {
         let seen = format!("left behind since {}", since.rfc3339());
         report.broken(PART, what, seen, "look at its log: it missed a challenge and is not counted until it has caught up");
-    } else if behind < 0 {
-        let seen = format!("{} changes ahead of the feed", -behind);
-        let advice = "this database was restored: stop serve, run `nameplate restored`, start serve again";
-        report.broken(PART, what, seen, advice);
     } else if behind > LAG {
         report.warn(PART, what, format!("{behind} changes behind"), "look at its log, its disk and its way to feed.url");
     } else {
@@ -91,10 +95,13 @@ async fn certificates(store: &Store, now: Moment, report: &mut Report) -> Result
         let what = c.names.join(" ");
         let days = (c.not_after.secs() - now.secs()).div_euclid(86_400);
         let seen = format!("good until {} ({days} d), for {} hosts", c.not_after.rfc3339(), l.hosts);
-        match days {
-            ..TOO_LATE => report.broken(PART, what, seen, format!("it ends or has ended: {import}")),
-            TOO_LATE..SOON => report.warn(PART, what, seen, format!("before it ends, {import}")),
-            _ => report.ok(PART, what, seen),
+        let (left, lifetime) = (c.not_after.micros() - now.micros(), c.not_after.micros() - c.not_before.micros());
+        if left <= lifetime / TOO_LATE {
+            report.broken(PART, what, seen, format!("it ends or has ended: {import}"));
+        } else if left <= lifetime / SOON {
+            report.warn(PART, what, seen, format!("before it ends, {import}"));
+        } else {
+            report.ok(PART, what, seen);
         }
     }
     match uncovered {

@@ -116,12 +116,13 @@ pub struct Found {
     pub row: FleetRow,
 }
 
-/// Which domains have a word that begins with `needle`, in order of the words after `(word, id)`.
+/// Which domains have a word that begins with `needle`, in order of the words after `(word, id)`. The page of words is cut
+/// before it is joined: a planner that thinks a range of words is wide would otherwise read whole tables and cut last.
 pub async fn search(tx: &mut Tx, needle: &str, after: (&str, &str), limit: i64) -> StoreResult<Vec<Found>> {
     let query = sql("SELECT w.word, d.id, d.tenant_id, t.slug, d.hostname, d.claim, d.standing, d.acts, d.standing_since, \
-           d.due_at, d.certificate_until FROM domain_words w JOIN domains d ON d.id = w.domain_id \
-         JOIN tenants t ON t.id = d.tenant_id \
-         WHERE w.word >= $1 AND w.word < $2 AND (w.word, w.domain_id) > ($3, $4) ORDER BY w.word, w.domain_id LIMIT $5")
+           d.due_at, d.certificate_until FROM (SELECT word, domain_id FROM domain_words \
+             WHERE word >= $1 AND word < $2 AND (word, domain_id) > ($3, $4) ORDER BY word, domain_id LIMIT $5) w \
+         JOIN domains d ON d.id = w.domain_id JOIN tenants t ON t.id = d.tenant_id ORDER BY w.word, w.domain_id")
     .bind(needle)
     .bind(search::end_of(needle))
     .bind(after.0)

@@ -52,6 +52,27 @@ fn migrations_have_the_same_names_for_both_databases() {
     assert_eq!(names("sqlite"), names("postgres"));
 }
 
+/// Each index is paid for with every write; the rows of a hot table have many already.
+#[tokio::test]
+async fn no_two_indexes_are_the_same() {
+    for_each_blank_store(async |test| {
+        test.store.migrate().await.unwrap();
+        let query = match test.store.sqlite_pool() {
+            Some(_) => sql("SELECT name AS name, sql AS made FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL"),
+            None => sql("SELECT indexname::text AS name, indexdef AS made FROM pg_indexes WHERE schemaname = 'public'"),
+        };
+        let mut seen: BTreeMap<String, String> = BTreeMap::new();
+        for row in test.store.query(query).await.unwrap() {
+            let (name, made) = (row.text("name").unwrap(), row.text("made").unwrap());
+            let on = made.split_once(" ON ").unwrap().1.split_whitespace().collect::<Vec<_>>().join(" ");
+            let twin = seen.insert(on.clone(), name.clone());
+            assert!(twin.is_none(), "{name} and {twin:?} are both on {on}");
+        }
+        assert!(seen.len() > 20, "{seen:?}");
+    })
+    .await;
+}
+
 /// Table → column → (type, may be null).
 type Tables = BTreeMap<String, BTreeMap<String, (String, bool)>>;
 
