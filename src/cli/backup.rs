@@ -24,6 +24,9 @@ pub(super) struct RestoredArgs {
     /// All is back: edges let go of what the database does not have
     #[arg(long)]
     pub end: bool,
+    /// Yes, this database is a copy that was put back, and nothing runs on it yet
+    #[arg(long, conflicts_with = "end")]
+    pub yes: bool,
 }
 
 /// Copies a SQLite database while it is in use.
@@ -89,6 +92,12 @@ pub(super) async fn restored(
     args: RestoredArgs,
     out: &mut Out<'_>,
 ) -> anyhow::Result<()> {
+    if !(args.end || args.yes) {
+        anyhow::bail!(
+            "on a database that was not put back this would count every CA limit as spent, end all sessions and take back open links and \
+             join tokens: stop `serve` and every `work`, put the copy back, then say it with --yes"
+        );
+    }
     let config = load(surroundings, config)?;
     // Brings an older copy to this schema, and stops here when the master key is not the copy's.
     let (store, _) = open_vault(&config, env).await?;

@@ -19,6 +19,8 @@ use crate::roles::open_feed;
 use crate::store::tokens::TokenRow;
 use crate::store::{self, Store, StoreError};
 
+/// The longest that a token may be good for, where it ends at all.
+const LONGEST: Duration = Duration::from_secs(100 * 365 * 86_400);
 /// How long a join token lasts where nothing is said.
 const JOIN_LASTS: Duration = Duration::from_secs(24 * 3600);
 
@@ -126,6 +128,11 @@ fn lasts(new: &NewToken) -> anyhow::Result<Option<Duration>> {
     let lasts = Duration::read(text).with_context(wrong)?;
     if lasts.is_zero() {
         bail!("--expires {text:?} makes a token that has ended before it is used; give a time like 1h or 90d");
+    }
+    if lasts > LONGEST {
+        bail!(
+            "--expires {text:?} is more than a hundred years; leave it out for a token that is good until it is taken back"
+        );
     }
     Ok(Some(lasts))
 }

@@ -209,11 +209,16 @@ impl Exchange {
 
     /// Returns whose fault it is once nothing has moved for as long as that one may take.
     pub(super) async fn stalled(&self, idle: Duration, answer: Duration) -> Uploading {
+        let env = &self.shared.env;
+        let (mut seen, mut since) = ((self.moved(), self.uploading()), env.now());
         loop {
-            let (before, waits_for) = (self.moved(), self.uploading());
-            self.shared.env.sleep(if waits_for == Uploading::Visitor { idle } else { answer }).await;
-            if self.moved() == before && self.uploading() == waits_for {
-                return waits_for;
+            // Looked at often enough that whose turn it is counts from about when it became theirs.
+            env.sleep(idle.min(answer) / 4).await;
+            let now = (self.moved(), self.uploading());
+            if now != seen {
+                (seen, since) = (now, env.now());
+            } else if env.now().since(since) >= if seen.1 == Uploading::Visitor { idle } else { answer } {
+                return seen.1;
             }
         }
     }
@@ -254,7 +259,7 @@ impl Drop for Exchange {
             status,
             bytes_in,
             bytes_out,
-            duration_ms: now.since(self.began).as_secs_f64() * 1_000.0,
+            duration_ms: (now.since(self.began).as_secs_f64() * 1e6).round() / 1e3,
             tunnel: self.tunnel.load(Ordering::Relaxed) != 0,
         });
     }

@@ -7,9 +7,11 @@ use std::time::Duration;
 
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::api::Api;
 use super::config::{Places, text};
+use super::dns::ZoneStore;
 use super::home::{Home, HomeError};
 use super::issuer::{Choice, IssuerError};
 use super::outside::{Outside, OutsideError, OutsidePorts, PLATFORM_ZONE, TENANT_ZONE};
@@ -31,6 +33,9 @@ const ZONE_FILE: &str = "acme.test.zone";
 const VISITORS_ROOTS: &str = "ca-root.pem";
 /// How long the edge's join token is good: it is used at once.
 const JOIN: Duration = Duration::from_secs(600);
+
+/// How often the tenant's zone is looked at for changes to write down.
+const KEEP: Duration = Duration::from_millis(250);
 
 /// How long visitors' running requests hold up the end: whoever pressed Ctrl-C is waiting.
 const EDGE_DRAIN: Duration = Duration::from_secs(2);
@@ -95,6 +100,7 @@ pub struct World {
     env: Env,
     /// In the order in which they stop.
     roles: Vec<RunningRole>,
+    _keeping: AbortOnDropHandle<()>,
     // Last, so that everything has ended when its files go.
     home: Home,
 }
@@ -145,7 +151,9 @@ impl World {
             async move { run_edge(&config, &env, Some(listeners), EDGE_DRAIN, stop).await }
         });
         let roles = vec![(stop_control, serving), (stop_edge, edge)];
-        Ok(World { outside, operator, config_file, roots_file, web, tls, env: env.clone(), roles, home })
+        let keeping =
+            AbortOnDropHandle::new(tokio::spawn(keep_zone(outside.zones.clone(), home.path(ZONE_FILE), env.clone())));
+        Ok(World { outside, operator, config_file, roots_file, web, tls, env: env.clone(), roles, _keeping: keeping, home })
     }
 
     /// Time and chance.
@@ -203,6 +211,22 @@ async fn import_platform_certificate(control: &ControlPlane, outside: &Outside, 
     let files = Files { chain: &chain, key: &Secret::from(key), force: false };
     imports::import(control.store(), env, control.vault(), PLATFORM_ZONE, files, "sandbox").await?;
     Ok(())
+}
+
+/// Writes the tenant's zone down whenever it changed: a sandbox that was killed finds its records, too.
+async fn keep_zone(zones: ZoneStore, file: PathBuf, env: Env) {
+    let mut kept = Vec::new();
+    loop {
+        env.sleep(KEEP).await;
+        let now = zones.records(TENANT_ZONE);
+        if now == kept {
+            continue;
+        }
+        match tokio::fs::write(&file, now.join("\n") + "\n").await {
+            Ok(()) => kept = now,
+            Err(error) => tracing::warn!(%error, "the tenant's zone could not be kept"),
+        }
+    }
 }
 
 /// Whether a path can be printed inside a command without quotes.

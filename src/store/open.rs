@@ -1,5 +1,7 @@
 //! Opening a database, migrating it, beginning transactions.
 
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::str::FromStr as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -258,6 +260,18 @@ fn versions(migrator: &sqlx::migrate::Migrator) -> Vec<i64> {
     migrator.iter().map(|migration| migration.version).collect()
 }
 
+/// Makes the file of a database that is not there yet, for its owner alone: what is in it is nobody else's. Its journals take
+/// after it.
+fn make_file(options: &SqliteConnectOptions) {
+    let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(options.get_filename());
+    if let Err(error) = made
+        && error.kind() != std::io::ErrorKind::AlreadyExists
+    {
+        // Opening it will say why it cannot be.
+        tracing::debug!(%error, "the database's file could not be made");
+    }
+}
+
 async fn open_sqlite(settings: &OpenSettings) -> StoreResult<Backend> {
     let options = SqliteConnectOptions::from_str(&settings.url)?
         .create_if_missing(true)
@@ -266,6 +280,9 @@ async fn open_sqlite(settings: &OpenSettings) -> StoreResult<Backend> {
         .foreign_keys(true)
         .busy_timeout(PATIENCE);
     let in_memory = settings.url.contains(":memory:");
+    if !in_memory {
+        make_file(&options);
+    }
     // A pool of one that is never emptied: the queue of writers, and for a database in memory the database itself.
     // A connection is not pinged when it is taken: it cannot have died, and whoever gave up during the ping would close it.
     let pool = || SqlitePoolOptions::new().test_before_acquire(false).acquire_timeout(PATIENCE);

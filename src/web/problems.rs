@@ -26,7 +26,7 @@ pub const PROBLEMS: &[(&str, u16, &str)] = &[
     ("not_json", 415, "The content type is not JSON."),
     ("not_a_form", 415, "A page's form was sent as something else."),
     // As things stand.
-    ("tenant_not_active", 409, "A tenant that is suspended or gone claims nothing."),
+    ("tenant_not_active", 409, "A tenant that is suspended or gone claims nothing, and one that is gone is given nothing."),
     ("slug_taken", 409, "The slug is or was in use; slugs are never given twice."),
     ("contact_refused", 409, "The tenant has this address already, or as many contacts as it may have."),
     ("claim_closed", 409, "The domain is not looked at any more."),

@@ -104,6 +104,21 @@ async fn a_body_that_stands_still_is_a_408_and_an_origin_that_does_a_504() {
 }
 
 #[tokio::test]
+async fn a_visitor_s_own_pause_is_measured_by_the_visitor_s_own_limit() {
+    // The origin may take a minute to answer; the visitor may not take it to go on.
+    let (world, _origin, edge) = served(|settings| settings.limits.idle_timeout = SHORT).await;
+    for framing in
+        ["Content-Length: 10\r\n\r\nabc", "Content-Length: 10\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n5\r\nab"]
+    {
+        let stream = connect(edge.tls, HOST, &world.ca.root).await.unwrap();
+        let request = format!("POST / HTTP/1.1\r\nHost: {HOST}\r\n{framing}");
+        let answer = tokio::time::timeout(SHORT * 20, exchange(stream, &request)).await;
+        page(&answer.expect("an answer long before the origin's time is over"), "408");
+    }
+    edge.stop().await;
+}
+
+#[tokio::test]
 async fn a_visitor_who_takes_nothing_of_an_answer_is_let_go_of() {
     let (world, origin, edge) = served(|settings| settings.limits.idle_timeout = SHORT).await;
     let mut greedy = connect(edge.tls, HOST, &world.ca.root).await.unwrap();

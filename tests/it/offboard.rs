@@ -369,6 +369,17 @@ async fn the_api_takes_a_tenant_off_board_and_lists_what_still_leads_here() {
     let again = web.api(&web.operator, "DELETE", &path, None).await.json();
     assert_eq!((&again["claims_open"], &again["names_releasing"]), (&0.into(), &2.into()));
     assert!(again["finished_at"].is_string());
+    // Nothing is given to who is gone.
+    let (given, changed) = (serde_json::json!({ "label": "late", "tenant": "acme" }), serde_json::json!({ "name": "Late" }));
+    let late = [
+        web.api(&web.operator, "POST", "/api/v1/tokens", Some(given)).await,
+        web.api(&web.operator, "POST", &format!("{path}/contacts"), Some(serde_json::json!({ "email": "a@b.example" })))
+            .await,
+        web.api(&web.operator, "PATCH", &path, Some(changed)).await,
+    ];
+    for answer in late {
+        assert_eq!(answer.problem(), (409, "tenant_not_active".to_owned()));
+    }
 
     web.rig.zones.remove("gone.acme.test. 60 IN CNAME acme.app.example.").unwrap();
     let dangling = web.api(&web.operator, "GET", &format!("{path}/dangling"), None).await.json();

@@ -265,13 +265,19 @@ fn the_commands_copy_and_declare_and_refuse_what_would_mislead() {
     };
     let (code, said) = run("backup copy.db", "07");
     assert!(code == Some(1) && said.contains("there is no file") && !dir.path().join("nameplate.db").exists(), "{said}");
-    assert!(run("restored", "07").1.contains("no epoch before now"));
+    assert!(run("restored --yes", "07").1.contains("no epoch before now"));
+    let (code, said) = run("restored", "07");
+    assert!(code == Some(1) && said.contains("--yes"), "{said}");
     assert_eq!(run("token create --edge", "07").0, Some(0));
+    let of = |name: &str| {
+        std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(dir.path().join(name)).unwrap().permissions()) & 0o777
+    };
+    assert_eq!(of("nameplate.db"), 0o600, "what is in it is nobody else's");
+    let (code, said) = run("token create --operator --expires 99999999999d", "07");
+    assert!(code == Some(1) && said.contains("a hundred years"), "{said}");
     let (code, said) = run("backup copy.db", "07");
     assert!(code == Some(0) && said.contains("Copied the database") && said.contains("master key"), "{said}");
-    let mode =
-        std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(dir.path().join("copy.db")).unwrap().permissions());
-    assert_eq!(mode & 0o777, 0o600);
+    assert_eq!(of("copy.db"), 0o600);
     let (code, said) = run("backup copy.db", "07");
     assert!(code == Some(1) && said.contains("cannot be made"), "{said}");
     let (code, said) = run("backup absent/copy.db", "07");
@@ -279,9 +285,9 @@ fn the_commands_copy_and_declare_and_refuse_what_would_mislead() {
 
     std::fs::remove_file(dir.path().join("nameplate.db")).unwrap();
     std::fs::rename(dir.path().join("copy.db"), dir.path().join("nameplate.db")).unwrap();
-    let (code, said) = run("restored", "08");
+    let (code, said) = run("restored --yes", "08");
     assert!(code == Some(1) && said.contains("opens nothing of this database's vault"), "{said}");
-    let (code, said) = run("restored", "07");
+    let (code, said) = run("restored --yes", "07");
     assert!(code == Some(0) && said.contains("restored --end"), "{said}");
     assert_eq!(run("restored --end", "07").0, Some(0));
     let (code, said) = run("restored --end", "07");

@@ -73,6 +73,17 @@ async fn a_sandbox_starts_again_on_its_files_and_refuses_another_master_key() {
     assert!(world.outside.zones.records("acme.test").iter().any(|l| l == line));
     world.drain().await.unwrap();
 
+    // One that is killed has no time to write anything.
+    let world = World::start(settings().await, &env).await.unwrap();
+    let added = "shop.acme.test. 60 IN CNAME acme.app.example.";
+    world.outside.zones.add(added).unwrap();
+    let deadline = env.now() + std::time::Duration::from_secs(10);
+    while !std::fs::read_to_string(dir.path().join("acme.test.zone")).unwrap_or_default().contains(added) {
+        assert!(env.now() < deadline, "the zone is not written down while it runs");
+        env.sleep(std::time::Duration::from_millis(20)).await;
+    }
+    world.drain().await.unwrap();
+
     std::fs::write(dir.path().join("master.key"), "ab".repeat(32)).unwrap();
     let refused = World::start(settings().await, &env).await.err().unwrap();
     let said = Chain(&refused).to_string();

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use utoipa::openapi::schema::{Array, ArrayBuilder, SchemaType, Type};
 use utoipa::{IntoParams, ToSchema};
 
-use super::tenants::own_tenant;
+use super::tenants::{own_tenant, with_a_future};
 use super::{Page, cursor, is_full, next_page, page_length};
 use crate::app::contacts::{self, AddContactError};
 use crate::app::show::{ContactView, words};
@@ -50,7 +50,7 @@ fn kinds() -> Array {
     responses(
         (status = 201, description = "The contact.", body = ContactView),
         (status = 404, description = "`tenant_not_found`"),
-        (status = 409, description = "`contact_refused`, `idempotency_in_flight`"),
+        (status = 409, description = "`contact_refused`, `tenant_not_active`, `idempotency_in_flight`"),
         (status = 422, description = "`email_invalid`, `kinds_invalid`, `wrong_fields`, `idempotency_key_reused`"),
     ))]
 pub(in crate::web) async fn add_contact(
@@ -61,6 +61,7 @@ pub(in crate::web) async fn add_contact(
     once: Once<NewContactBody>,
 ) -> Result<Response, Problem> {
     let tenant = own_tenant(&state, &caller, &id).await?;
+    with_a_future(&tenant)?;
     let (new, begun) = once.begin(&state, &caller).await?;
     let mut work = match begun {
         Begun::Before(answer) => return Ok(answer),

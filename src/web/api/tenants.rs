@@ -11,7 +11,7 @@ use crate::app::show::TenantView;
 use crate::app::tenants::{self, AddTenantError, ChangeTenantError, NewTenant, TenantChange};
 use crate::app::tokens::{Caller, Principal};
 use crate::model::id::TenantId;
-use crate::model::tenant::Tenant;
+use crate::model::tenant::{Tenant, TenantStatus};
 use crate::web::auth::ApiCaller;
 use crate::web::freshness::{IfMatch, Version};
 use crate::web::input::{Asked, Id, Json, NoQuery};
@@ -23,6 +23,15 @@ use crate::web::state::WebState;
 pub(in crate::web) async fn own_tenant(state: &WebState, caller: &Caller, named: &str) -> Result<Tenant, Problem> {
     let found = tenants::find(&state.app.store, named).await?.filter(|tenant| caller.principal.may_touch(&tenant.id));
     found.ok_or_else(Problem::no_tenant)
+}
+
+/// A tenant that can still be given something: one that was taken off board cannot.
+pub(in crate::web) fn with_a_future(tenant: &Tenant) -> Result<(), Problem> {
+    if tenant.status == TenantStatus::Deleted {
+        let detail = format!("The tenant {} was taken off board; nothing can be added or changed.", tenant.slug);
+        return Err(Problem::refused("tenant_not_active", detail));
+    }
+    Ok(())
 }
 
 fn body(state: &WebState, tenant: Tenant) -> TenantView {
@@ -164,6 +173,7 @@ pub(in crate::web) struct ChangeBody {
         (status = 200, description = "The tenant as it is now.", body = TenantView),
         (status = 403, description = "`operator_needed`"),
         (status = 404, description = "`tenant_not_found`"),
+        (status = 409, description = "`tenant_not_active`"),
         (status = 412, description = "`changed_meanwhile`"),
         (status = 422, description = "`nothing_to_change`, `name_length`, `name_unseen_character`, `tier_length`, `tier_unseen_character`, `wrong_fields`"),
     ))]
@@ -177,6 +187,7 @@ pub(in crate::web) async fn change_tenant(
 ) -> Result<Response, Problem> {
     let caller = caller.operator()?;
     let tenant = own_tenant(&state, &caller, &id).await?;
+    with_a_future(&tenant)?;
     if wanted.name.is_none() && wanted.tier.is_none() {
         return Err(Problem::wrong("", "nothing_to_change", "The body names nothing to change; give name, tier or both."));
     }

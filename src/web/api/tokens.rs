@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::domains::{tenant_of, whose};
+use super::tenants::{own_tenant, with_a_future};
 use super::{Page, cursor, is_full, next_page, page_length};
 use crate::app::show::TokenView;
 use crate::app::tokens::{self, Principal};
@@ -66,7 +67,7 @@ pub(in crate::web) struct MadeBody {
     responses(
         (status = 201, description = "The token; its secret is shown this once.", body = MadeBody, headers(("Location" = String, description = "Where it is."))),
         (status = 403, description = "`operator_needed`"),
-        (status = 409, description = "`idempotency_in_flight`"),
+        (status = 409, description = "`tenant_not_active`, `idempotency_in_flight`"),
         (status = 422, description = "`tenant_missing`, `tenant_unknown`, `scope_unclear`, `label_length`, `label_unseen_character`, `expiry_out_of_range`, `wrong_fields`, `idempotency_key_reused`"),
     ))]
 pub(in crate::web) async fn create_token(
@@ -86,7 +87,11 @@ pub(in crate::web) async fn create_token(
             let detail = "A token is for an operator or for one tenant; leave one of the two out.";
             return Err(Problem::wrong("/operator", "scope_unclear", detail));
         }
-        (false, named) => Principal::Tenant(tenant_of(&state, &caller, named, "/tenant").await?),
+        (false, named) => {
+            let id = tenant_of(&state, &caller, named, "/tenant").await?;
+            with_a_future(&own_tenant(&state, &caller, id.as_str()).await?)?;
+            Principal::Tenant(id)
+        }
     };
     let label = Label::TOKEN.read(&wanted.label).map_err(|e| Problem::label("/label", &e))?;
     let lasts = match wanted.expires_in {
