@@ -46,7 +46,9 @@ const PAGES: &[(&str, bool, &str)] = &[
     ("API: list by hostname", false, "/api/v1/domains?hostname=support{n}.customer{n}.test"),
     ("API: a tenant's events", true, "/api/v1/events?after=0"),
     ("API: explain", false, "/api/v1/explain?hostname=support{n}.customer{n}.test"),
-    ("page of a domain", false, "/domains/dom_{id}"),
+    ("portal: a tenant's list", true, "/domains"),
+    ("portal: a tenant's search", true, "/domains?q=support"),
+    ("portal: a domain", false, "/domains/dom_{id}"),
     ("operator: fleet", false, "/operator"),
     ("operator: search, whole name", false, "/operator/domains?q=support{n}.customer{n}.test"),
     ("operator: search, beginning", false, "/operator/domains?q=customer1"),
@@ -66,17 +68,24 @@ struct Measured {
     bytes: usize,
 }
 
-async fn measure(web: &Web, token: &str, path: &str, domains: i64) -> Measured {
+/// Somebody who asks: by token at the API, by session on pages.
+struct Reader {
+    token: String,
+    cookie: String,
+}
+
+async fn measure(web: &Web, reader: &Reader, path: &str, domains: i64) -> Measured {
+    let (header, value) = match path.starts_with("/api/") {
+        true => ("authorization", format!("Bearer {}", reader.token)),
+        false => ("cookie", reader.cookie.clone()),
+    };
+
     let mut times = Vec::with_capacity(REQUESTS);
     let mut bytes = 0;
     for round in 0..REQUESTS + WARM {
         let n = i64::try_from(round).unwrap() * 7_919 % domains;
         let path = path.replace("{n}", &n.to_string()).replace("{id}", &format!("{n:032}"));
-        let request = axum::http::Request::builder()
-            .uri(&path)
-            .header("authorization", format!("Bearer {token}"))
-            .body(Body::empty())
-            .unwrap();
+        let request = axum::http::Request::builder().uri(&path).header(header, &value).body(Body::empty()).unwrap();
         web.rig.hand.advance(Duration::from_secs(1));
         let began = Instant::now();
         let answer = web.send(request).await;
@@ -100,11 +109,13 @@ async fn fleet(kind: Kind, domains: i64, tenants: i64) -> Vec<Measured> {
     fleet_seed::fill(store, domains, tenants, issuer.id.as_str(), START).await;
     eprintln!("{kind:?}: {domains} domains of {tenants} tenants written in {:.1} s", began.elapsed().as_secs_f64());
     let tenant: TenantId = format!("ten_{:032}", 3).parse().unwrap();
+    let cookie = web.admin(&tenant).await;
     let minted = tokens::mint(store, &web.rig.env, &Principal::Tenant(tenant), "bench", None).await.unwrap();
-    let tenant = minted.text.expose_str().unwrap().to_owned();
+    let tenant = Reader { token: minted.text.expose_str().unwrap().to_owned(), cookie };
+    let operator = Reader { token: web.operator.clone(), cookie: web.signed_in_operator().await };
     let mut all = Vec::new();
     for (_, as_tenant, path) in PAGES {
-        all.push(measure(&web, if *as_tenant { &tenant } else { &web.operator }, path, domains).await);
+        all.push(measure(&web, if *as_tenant { &tenant } else { &operator }, path, domains).await);
     }
     drop(web);
     test.remove().await;

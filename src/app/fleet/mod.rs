@@ -16,6 +16,8 @@ pub use overview::{Overview, StuckGroup, overview};
 pub use queue::{IssuerQueue, Queued, place_of};
 pub use snapshot::{HORIZON_DAYS, Snapshot, Snapshots, snapshot};
 
+use std::collections::HashMap;
+
 use super::App;
 use crate::model::evidence::Actor;
 use crate::model::id::TenantId;
@@ -102,12 +104,14 @@ impl TenantCounts {
 /// Tenants in order of their age, after an id, each with its counts.
 pub async fn tenant_list(app: &App, after: &str, limit: i64) -> StoreResult<Vec<TenantCounts>> {
     let mut tx = app.store.read().await?;
-    let mut all = Vec::new();
-    for tenant in tenants::list(&mut tx, after, limit).await? {
-        let counts = counts::of_tenant(&mut tx, &tenant.id).await?;
-        all.push(TenantCounts { tenant, counts });
+    let listed = tenants::list(&mut tx, after, limit).await?;
+    let (Some(first), Some(last)) = (listed.first(), listed.last()) else { return Ok(vec![]) };
+    let mut of: HashMap<TenantId, Vec<Count>> = HashMap::new();
+    for (tenant, count) in counts::of_tenants(&mut tx, &first.id, &last.id).await? {
+        of.entry(tenant).or_default().push(count);
     }
-    Ok(all)
+    let counted = |tenant: Tenant| TenantCounts { counts: of.remove(&tenant.id).unwrap_or_default(), tenant };
+    Ok(listed.into_iter().map(counted).collect())
 }
 
 /// One tenant with a page of its domains.

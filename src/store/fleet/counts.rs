@@ -53,6 +53,14 @@ pub async fn of_tenant(tx: &mut Tx, tenant: &TenantId) -> StoreResult<Vec<Count>
     tx.fetch_all(query.bind(tenant.as_str())).await?.iter().map(count).collect()
 }
 
+/// The domains of the tenants from one id to another, tenant by tenant.
+pub async fn of_tenants(tx: &mut Tx, first: &TenantId, last: &TenantId) -> StoreResult<Vec<(TenantId, Count)>> {
+    let query = sql("SELECT tenant_id, claim, standing, acts, count(*) AS n FROM domains \
+         WHERE tenant_id >= $1 AND tenant_id <= $2 GROUP BY tenant_id, claim, standing, acts");
+    let rows = tx.fetch_all(query.bind(first.as_str()).bind(last.as_str())).await?;
+    rows.iter().map(|row| Ok((row.parse("tenant_id")?, count(row)?))).collect()
+}
+
 /// Days since 1970 on which certificates in use end before `until`, each with how many.
 pub async fn ending_by_day(tx: &mut Tx, until: Moment) -> StoreResult<Vec<(i64, i64)>> {
     let query =

@@ -117,16 +117,17 @@ pub struct Found {
 }
 
 /// Which domains have a word that begins with `needle`, in order of the words after `(word, id)`. The page of words is cut
-/// before it is joined: a planner that thinks a range of words is wide would otherwise read whole tables and cut last.
+/// before it is joined: a planner that thinks a range of words is wide would otherwise read whole tables and cut last. It begins
+/// by one condition alone: beside a second one on the word, PostgreSQL begins at the wrong of the two and reads all before it.
 pub async fn search(tx: &mut Tx, needle: &str, after: (&str, &str), limit: i64) -> StoreResult<Vec<Found>> {
+    let begin = after.max((needle, ""));
     let query = sql("SELECT w.word, d.id, d.tenant_id, t.slug, d.hostname, d.claim, d.standing, d.acts, d.standing_since, \
            d.due_at, d.certificate_until FROM (SELECT word, domain_id FROM domain_words \
-             WHERE word >= $1 AND word < $2 AND (word, domain_id) > ($3, $4) ORDER BY word, domain_id LIMIT $5) w \
+             WHERE (word, domain_id) > ($1, $2) AND word < $3 ORDER BY word, domain_id LIMIT $4) w \
          JOIN domains d ON d.id = w.domain_id JOIN tenants t ON t.id = d.tenant_id ORDER BY w.word, w.domain_id")
-    .bind(needle)
+    .bind(begin.0)
+    .bind(begin.1)
     .bind(search::end_of(needle))
-    .bind(after.0)
-    .bind(after.1)
     .bind(limit);
     let rows = tx.fetch_all(query).await?;
     rows.iter().map(|row| Ok(Found { word: row.text("word")?, row: read(row)? })).collect()
