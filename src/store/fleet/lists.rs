@@ -124,13 +124,17 @@ pub async fn search(tx: &mut Tx, needle: &str, after: (&str, &str), limit: i64) 
     let query = sql("SELECT w.word, d.id, d.tenant_id, t.slug, d.hostname, d.claim, d.standing, d.acts, d.standing_since, \
            d.due_at, d.certificate_until FROM (SELECT word, domain_id FROM domain_words \
              WHERE (word, domain_id) > ($1, $2) AND word < $3 ORDER BY word, domain_id LIMIT $4) w \
-         JOIN domains d ON d.id = w.domain_id JOIN tenants t ON t.id = d.tenant_id ORDER BY w.word, w.domain_id")
+         JOIN domains d ON d.id = w.domain_id JOIN tenants t ON t.id = d.tenant_id")
     .bind(begin.0)
     .bind(begin.1)
     .bind(search::end_of(needle))
     .bind(limit);
     let rows = tx.fetch_all(query).await?;
-    rows.iter().map(|row| Ok(Found { word: row.text("word")?, row: read(row)? })).collect()
+    let found = rows.iter().map(|row| Ok(Found { word: row.text("word")?, row: read(row)? }));
+    // The page came out of the index in order; the join owes none, and a page is put in order sooner here.
+    let mut found = found.collect::<StoreResult<Vec<Found>>>()?;
+    found.sort_by(|a, b| (&a.word, a.row.id.as_str()).cmp(&(&b.word, b.row.id.as_str())));
+    Ok(found)
 }
 
 /// All claims on a hostname, the latest first.
