@@ -17,6 +17,7 @@ mod domain;
 mod domain_text;
 mod edge;
 mod explain;
+mod issuer;
 mod links;
 mod manual;
 mod migrate;

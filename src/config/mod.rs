@@ -45,7 +45,7 @@ pub use dns::{DnsConfig, ServerPlace};
 pub use docs::reference;
 pub use edge::{EdgeConfig, EdgeLimits};
 pub use feed::FeedConfig;
-pub use issuers::IssuerConfig;
+pub use issuers::{IssuerConfig, hmac_key};
 pub use jobs::JobsConfig;
 pub use log::{LogConfig, LogFormat};
 pub use metrics::MetricsConfig;

@@ -1,14 +1,12 @@
 //! A domain as the one door sees it: its row and everything next to it, read in one look at the store.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 
 use super::claim::Claim;
 use super::evidence::{Check, Evidence, Tie, Verdict};
 use super::hostname::Hostname;
 use super::id::{AttemptId, CertificateId, DomainId, GrantId, IssuerId, TenantId};
-use super::ledger::Limit;
+use super::limits::Limits;
 use super::moment::Moment;
 use super::order::Order;
 use super::tenant::TenantStatus;
@@ -175,7 +173,11 @@ pub struct Issuer {
     pub caa_identities: Vec<String>,
     pub account_url: Option<String>,
     pub sealed_account_key: Option<Vec<u8>>,
-    pub limits: BTreeMap<String, Limit>,
+    pub limits: Limits,
+    pub roots: Option<String>,
+    pub profile: Option<String>,
+    /// Whether its last call failed: a success is news.
+    pub clouded: bool,
 }
 
 /// The certificate in use.

@@ -206,6 +206,9 @@ fn queued(s: &Situation, now: Moment) -> Outcome {
     }
     let Some(order) = &s.order else { return Outcome::of(s, now) };
     let pass = s.domain.all_pass();
+    if order.issuer_id != s.issuer.id && matches!(order.state, OrderState::Waiting | OrderState::Granted) {
+        return go_elsewhere(s, order, pass, now);
+    }
     match order.state {
         OrderState::Waiting if pass && order.not_before == Moment::NEVER => Outcome::of(s, next)
             .order(order, OrderState::Waiting, now, |o| o.not_before = change::eligible_at(s, now))
@@ -221,6 +224,24 @@ fn queued(s: &Situation, now: Moment) -> Outcome {
         }
         _ => Outcome::of(s, next),
     }
+}
+
+/// Another issuer was chosen with this look: the order goes there, and waits for its turn as everybody does.
+fn go_elsewhere(s: &Situation, order: &Order, pass: bool, now: Moment) -> Outcome {
+    let eligible = if pass { change::eligible_at(s, now) } else { Moment::NEVER };
+    let mut out = Outcome::of(s, plan::next_look(s)).order(order, OrderState::Waiting, now, |o| {
+        o.issuer_id = s.issuer.id.clone();
+        o.not_before = eligible;
+    });
+    if let Some(grant) = s.grant.as_ref().filter(|g| g.state == GrantState::Open) {
+        out = out.write(Write::GrantReturned(grant.id.clone(), GrantState::Open));
+    }
+    out.tell(
+        "order_moved",
+        "nameplate",
+        format!("the order goes to {}: the one before cannot or may not issue for this name now", s.issuer.name),
+        json!({ "order": order.id, "issuer": s.issuer.name }),
+    )
 }
 
 fn hold_back(s: &Situation, order: &Order, now: Moment) -> Outcome {

@@ -14,8 +14,8 @@ mod rollout;
 mod tests;
 
 pub use ca::{
-    AuthorizationSeen, CaStatus, Challenge, Trouble, Verdict as CaVerdict, announced, authorization, chain, finalized,
-    order_status, placed, trouble,
+    AuthorizationSeen, CaStatus, Challenge, Limited, Trouble, Verdict as CaVerdict, announced, answered, authorization,
+    chain, finalized, order_status, placed, trouble,
 };
 pub use change::change;
 pub use look::{Former, Looked, Presence, look};
