@@ -28,7 +28,7 @@ mod tenant;
 mod tenant_remove;
 mod token;
 
-pub use compose::{load, open_store};
+pub use compose::load;
 pub use out::Out;
 pub use run::run;
 pub use surroundings::Surroundings;
