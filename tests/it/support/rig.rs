@@ -25,12 +25,11 @@ use nameplate::model::look::Platform;
 use nameplate::model::moment::Moment;
 use nameplate::model::standing;
 use nameplate::reach::{Answer, Reach, ReachError, Served};
+use nameplate::sandbox::ca::DirectCa;
 use nameplate::store::issuers::{self, IssuerSeed};
 use nameplate::store::{OpenSettings, Store, sql};
 use nameplate::vault::{MasterKey, Vault};
 use tokio::sync::Notify;
-
-use super::direct_ca::DirectCa;
 
 /// Cuts the worker at the n-th boundary it crosses from now on: the step's future is dropped there.
 #[derive(Clone, Default)]
@@ -159,7 +158,7 @@ impl Rig {
         zones.add_zone("acme.test", "ns1.acme.test", server);
         zones.add_zone("app.example", "ns1.app.example", server);
         zones.add("*.app.example. 60 IN A 192.0.2.80").unwrap();
-        let ca = DirectCa::new(&env);
+        let ca = DirectCa::new(&env).unwrap();
         let edge_side = EdgeSide::default();
         let tokens = edge_side.tokens.clone();
         ca.fetch_by(Arc::new(move |_, token| tokens.lock().unwrap().get(token).cloned()));

@@ -1,19 +1,19 @@
-//! The sandbox's CA without sockets: its state behind the [`Authority`] role, for tests that drive time by hand.
+//! The CA without sockets: its state behind the [`Authority`] role, for worlds whose time is driven by hand.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use async_trait::async_trait;
-use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
-use nameplate::acme::{
+use crate::acme::{
     AccountRef, AccountUrl, AcmeError, Authority, Authorization, AuthorizationStatus, Call, Challenge, ChallengeStatus,
     DirectoryFacts, Kind, OrderStatus, OrderView, PlacedOrder,
 };
-use nameplate::env::Env;
-use nameplate::model::hostname::Hostname;
-use nameplate::model::moment::Moment;
-use nameplate::model::secret::Secret;
-use nameplate::sandbox::ca::{self, AccountNo, AuthorizationNo, CaState, Jwk, OrderNo, Problem, Settings};
+use crate::env::Env;
+use crate::model::hostname::Hostname;
+use crate::model::moment::Moment;
+use crate::model::secret::Secret;
+use crate::sandbox::ca::{self, AccountNo, AuthorityError, AuthorizationNo, CaState, Jwk, OrderNo, Problem, Settings};
+use async_trait::async_trait;
+use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
 
 /// What the CA sees when it fetches a token by the public name.
 pub type Fetch = Arc<dyn Fn(&str, &str) -> Option<String> + Send + Sync>;
@@ -28,41 +28,43 @@ pub struct DirectCa {
 }
 
 impl DirectCa {
-    pub fn new(env: &Env) -> Arc<Self> {
-        let state = CaState::new(Settings::default(), env.draw()).unwrap();
-        Arc::new(DirectCa {
+    /// A CA whose clock is `env`'s.
+    pub fn new(env: &Env) -> Result<Arc<Self>, AuthorityError> {
+        let state = CaState::new(Settings::default(), env.draw())?;
+        Ok(Arc::new(DirectCa {
             state: Mutex::new(state),
             env: env.clone(),
             fetch: Mutex::new(None),
             ordered_at: Mutex::default(),
             refusals: Mutex::default(),
-        })
+        }))
     }
 
     /// How tokens are fetched.
     pub fn fetch_by(&self, fetch: Fetch) {
-        *self.fetch.lock().unwrap() = Some(fetch);
+        *self.fetch.lock().unwrap_or_else(PoisonError::into_inner) = Some(fetch);
     }
 
     /// The next newOrders end like this instead.
     pub fn refuse(&self, errors: impl IntoIterator<Item = AcmeError>) {
-        self.refusals.lock().unwrap().extend(errors);
+        self.refusals.lock().unwrap_or_else(PoisonError::into_inner).extend(errors);
     }
 
     /// When each newOrder was counted.
     pub fn ordered_at(&self) -> Vec<Moment> {
-        self.ordered_at.lock().unwrap().clone()
+        self.ordered_at.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// What the CA remembers.
     pub fn state(&self) -> MutexGuard<'_, CaState> {
-        self.state.lock().unwrap()
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn refused(call: Call, p: &Problem) -> AcmeError {
         AcmeError {
             call,
             kind: Kind::Refused,
-            problem: nameplate::acme::ProblemDoc::new(p.json()),
+            problem: crate::acme::ProblemDoc::new(p.json()),
             status: Some(400),
             retry_after: None,
             acted_on: false,
@@ -93,9 +95,12 @@ fn account(a: &AccountRef) -> AccountNo {
     AccountNo::from(a.url.0.as_str())
 }
 
-fn thumbprint(key: &Secret) -> String {
-    let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, key.expose()).unwrap();
-    Jwk::from_point(pair.public_key().as_ref()).unwrap().thumbprint()
+/// The thumbprint of an account's key (RFC 7638); what is no P-256 key is refused as a real CA refuses a signature by it.
+fn thumbprint(call: Call, key: &Secret) -> Result<String, AcmeError> {
+    let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, key.expose()).ok();
+    let jwk = pair.and_then(|pair| Jwk::from_point(pair.public_key().as_ref()));
+    let refused = || DirectCa::refused(call, &Problem::new(ca::Kind::BadPublicKey, "the account's key is no P-256 key"));
+    jwk.map(|jwk| jwk.thumbprint()).ok_or_else(refused)
 }
 
 #[async_trait]
@@ -106,17 +111,17 @@ impl Authority for DirectCa {
     }
 
     async fn register(&self, key: &Secret, _contacts: &[String]) -> Result<AccountUrl, AcmeError> {
-        let (no, _) = self.state().new_account(&thumbprint(key));
+        let (no, _) = self.state().new_account(&thumbprint(Call::NewAccount, key)?);
         Ok(AccountUrl(no.to_string()))
     }
 
     async fn new_order(&self, a: &AccountRef, names: &[Hostname], _: Option<&str>) -> Result<PlacedOrder, AcmeError> {
-        if let Some(error) = self.refusals.lock().unwrap().pop_front() {
+        if let Some(error) = self.refusals.lock().unwrap_or_else(PoisonError::into_inner).pop_front() {
             return Err(error);
         }
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
         let now = self.env.now();
-        self.ordered_at.lock().unwrap().push(now);
+        self.ordered_at.lock().unwrap_or_else(PoisonError::into_inner).push(now);
         let view = self.state().new_order(&account(a), &names, now).map_err(|p| Self::refused(Call::NewOrder, &p))?;
         Ok(PlacedOrder { url: view.no.to_string(), replaces: false, order: Some(Self::view(view)) })
     }
@@ -132,9 +137,10 @@ impl Authority for DirectCa {
         let state = self.state();
         let refused = |p: Problem| Self::refused(Call::Authorization, &p);
         let order = state.order(&account(a), &OrderNo::from(url), now).map_err(refused)?;
-        let no = order.authorizations[0].clone();
+        let gone = || refused(Problem::not_found("authorization", &order.no));
+        let no = order.authorizations.first().cloned().ok_or_else(gone)?;
         let v = state.authorization(&account(a), &no, now).map_err(refused)?;
-        let thumb = thumbprint(&a.key);
+        let thumb = thumbprint(Call::Authorization, &a.key)?;
         Ok(vec![Authorization {
             name: Hostname::trusted(&v.name),
             status: match v.status {
@@ -151,7 +157,7 @@ impl Authority for DirectCa {
                 status: ChallengeStatus::Pending,
                 problem: None,
             }),
-            problem: v.error.and_then(|p| nameplate::acme::ProblemDoc::new(p.json())),
+            problem: v.error.and_then(|p| crate::acme::ProblemDoc::new(p.json())),
             expires: Some(v.expires),
             retry_after: None,
         }])
@@ -162,7 +168,7 @@ impl Authority for DirectCa {
         let no = AuthorizationNo::from(challenge);
         let asked = self.state().respond(&account(a), &no, now).map_err(|p| Self::refused(Call::Challenge, &p))?;
         if let Some(look) = asked {
-            let fetch = self.fetch.lock().unwrap().clone();
+            let fetch = self.fetch.lock().unwrap_or_else(PoisonError::into_inner).clone();
             let body = fetch.and_then(|f| f(&look.host, &look.token));
             let outcome = match body {
                 Some(body) => look.judge(body.as_bytes()),
