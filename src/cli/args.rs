@@ -60,6 +60,9 @@ pub(super) enum Command {
     Restored(RestoredArgs),
     /// Look at this installation: what is wrong and what to do
     Doctor(DoctorArgs),
+    /// Run the product on virtual time, to plan capacity
+    #[command(subcommand)]
+    Simulate(super::simulate::SimulateCommand),
     /// Check the configuration, or describe its keys
     #[command(subcommand)]
     Config(ConfigCommand),

@@ -23,6 +23,7 @@ mod migrate;
 mod out;
 mod run;
 mod sandbox;
+mod simulate;
 mod surroundings;
 mod tenant;
 mod tenant_remove;
