@@ -2,13 +2,14 @@
 //!
 //! Where the RFC and Let's Encrypt's software differ, the software decides, because an order that the CA refuses is no pass.
 
-use crate::model::evidence::Verdict;
-use crate::model::look::{Answer, Ask, Caa, CaaAsk, Data, Kind, Outcome, Seen, name};
+use crate::model::evidence::{Verdict, View};
+use crate::model::look::{Answer, Ask, Caa, CaaAsk, Data, Kind, Observer, Outcome, Seen, name};
 use crate::model::reason::Reason;
 
 use super::caa_value::{IssueValue, parse};
 use super::lookup_failure;
 use super::reader::Reader;
+use super::side_by_side::side_by_side;
 
 /// What the CA would do now, as far as the vantage points show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +47,10 @@ pub struct Decision {
     pub observed: Vec<String>,
     /// Who saw it.
     pub seen_by: Vec<String>,
+    /// For how many seconds what was seen may be kept.
+    pub ttl: Option<u32>,
+    /// What every resolver saw, where they differ.
+    pub views: Vec<View>,
 }
 
 /// The decision on the whole order: that on its worst name.
@@ -75,9 +80,9 @@ pub(super) fn decide_with(reader: &Reader<'_>) -> Option<Decision> {
 /// Where a climb ended.
 enum Climb<'a> {
     /// At a set.
-    Set { at: String, via: Option<String>, set: Vec<Caa> },
+    Set { at: String, via: Option<String>, set: Vec<Caa>, ttl: Option<u32> },
     /// At the top, with nothing.
-    Nothing,
+    Nothing { ttl: Option<u32> },
     /// At an error.
     Error { at: String, answer: &'a Answer },
 }
@@ -92,6 +97,7 @@ fn one_name(reader: &Reader<'_>, caa: &CaaAsk, hostname: &str, wildcard: bool) -
     let votes: Vec<Decision> = votes.into_iter().collect::<Option<_>>()?;
     let mut decision = count(&votes)?;
     decision.observed = observed(resolvers, &votes);
+    decision.views = views(resolvers, &votes);
     decision.seen_by = reader.resolver_labels();
     let verdict = decision.reason.verdict();
     if verdict == Verdict::Pass && caa.age > caa.max_age && !caa.max_age.is_zero() {
@@ -106,6 +112,17 @@ fn observed(resolvers: &[String], votes: &[Decision]) -> Vec<String> {
         [first, others @ ..] if others.iter().all(|v| v.observed == first.observed) => first.observed.clone(),
         _ => resolvers.iter().zip(votes).map(|(r, v)| format!("resolver {r}: {}", v.observed.join("; "))).collect(),
     }
+}
+
+/// What each resolver saw, where they saw different things.
+fn views(resolvers: &[String], votes: &[Decision]) -> Vec<View> {
+    side_by_side(resolvers.iter().zip(votes).map(|(resolver, vote)| {
+        let observer = Observer::Resolver(resolver.clone()).label();
+        let as_expected = vote.ca_would == CaWould::Permit;
+        let said = vote.observed.join("; ");
+        let set = (vote.ca_would != CaWould::Error).then_some((&vote.at, vote.found, &vote.set));
+        (set, View { observer, said, ttl: vote.ttl, as_expected })
+    }))
 }
 
 /// All but one must permit, where there are at least three; the same number of votes as the CA's own rule leaves.
@@ -135,8 +152,10 @@ fn climb<'a>(reader: &Reader<'a>, resolver: &str, hostname: &str, all_at_once: b
             let _ = reader.from(resolver, label, Kind::Caa);
         }
     }
+    let mut absent_for = None;
     for label in name::climb(hostname) {
         let answer = reader.from(resolver, label, Kind::Caa)?;
+        let ttl = answer.kept_for(label);
         // An NXDOMAIN for a top-level domain is an error, below it is an empty answer.
         let top = name::parent(label) == Some("");
         if !answer.definite() || (top && answer.outcome == Outcome::NxDomain && answer.aliases(label).is_empty()) {
@@ -147,10 +166,11 @@ fn climb<'a>(reader: &Reader<'a>, resolver: &str, hostname: &str, all_at_once: b
             answer.at(&owner, Kind::Caa).filter_map(|d| if let Data::Caa(c) = d { Some(c.clone()) } else { None }).collect();
         if !set.is_empty() {
             let via = (owner != label).then_some(owner);
-            return Some(Climb::Set { at: label.to_owned(), via, set });
+            return Some(Climb::Set { at: label.to_owned(), via, set, ttl });
         }
+        absent_for = absent_for.max(ttl);
     }
-    Some(Climb::Nothing)
+    Some(Climb::Nothing { ttl: absent_for })
 }
 
 fn vote(reader: &Reader<'_>, caa: &CaaAsk, hostname: &str, wildcard: bool, climb: &Climb<'_>) -> Option<Decision> {
@@ -165,10 +185,16 @@ fn vote(reader: &Reader<'_>, caa: &CaaAsk, hostname: &str, wildcard: bool, climb
         culprit: None,
         observed: Vec::new(),
         seen_by: Vec::new(),
+        ttl: None,
+        views: Vec::new(),
     };
     match climb {
-        Climb::Nothing => decision.observed.push(format!("no CAA record from {hostname} up to its top-level domain")),
-        Climb::Set { at, via, set } => {
+        Climb::Nothing { ttl } => {
+            decision.ttl = *ttl;
+            decision.observed.push(format!("no CAA record from {hostname} up to its top-level domain"));
+        }
+        Climb::Set { at, via, set, ttl } => {
+            decision.ttl = *ttl;
             let ours = via.as_ref().is_some_and(|v| name::within_any(v, &reader.ask.platform.suffixes));
             let (reason, culprit) = weigh(caa, wildcard, set);
             let permits = reason.verdict() == Verdict::Pass;

@@ -2,14 +2,14 @@
 
 use std::net::IpAddr;
 
-use crate::model::evidence::{Finding, Tie, Verdict};
-use crate::model::look::{Answer, Data, Depth, Kind, RoutingAsk, name};
+use crate::model::evidence::{Finding, Tie, Verdict, View};
+use crate::model::look::{Data, Depth, Kind, RoutingAsk, name};
 use crate::model::reason::Reason;
 
 use super::lookup_failure::{self, Failure, is_public};
-use super::reader::{Reader, Views};
+use super::reader::Reader;
 use super::routing_walk::{self, End, Path};
-use super::{hints, routing_hunt, routing_words, spelling};
+use super::{hints, routing_hunt, routing_servers, routing_words, spelling};
 
 /// What was concluded, for the words.
 #[derive(Debug)]
@@ -26,6 +26,8 @@ pub struct Told {
     pub failure: Option<Failure>,
     /// What the zone's own servers said, one line each.
     pub servers: Vec<(String, String)>,
+    /// What everybody said, where they differ.
+    pub views: Vec<View>,
 }
 
 /// The question, in canonical form.
@@ -67,8 +69,15 @@ fn conclude(reader: &Reader<'_>, route: &Route<'_>) -> Option<Told> {
     if split {
         reason = Reason::CnamePropagating;
     }
-    let mut told =
-        Told { reason, place: String::new(), path: paths[chosen].clone(), apex, failure: None, servers: Vec::new() };
+    let mut told = Told {
+        reason,
+        place: String::new(),
+        path: paths[chosen].clone(),
+        apex,
+        failure: None,
+        servers: Vec::new(),
+        views: routing_servers::compared(reader, route, &paths[chosen], &a, &aaaa, None),
+    };
     if reason == Reason::DnsLookupFailed {
         let at = told.path.last(hostname).to_owned();
         let answers = if at == hostname { a } else { Vec::new() };
@@ -88,9 +97,13 @@ fn conclude(reader: &Reader<'_>, route: &Route<'_>) -> Option<Told> {
     let elsewhere = reason.verdict() == Verdict::Fail && reason.tie() == Tie::Gone;
     if reader.ask.depth == Depth::Full && (reason.verdict() == Verdict::Pass || missing || elsewhere) {
         let views = reader.authority(hostname, Kind::A)?;
-        told.servers = server_lines(&views, hostname);
-        let other =
-            if elsewhere { turned(reader, route, &views) } else { servers_differ(reader, route, &views, &told.path) };
+        told.servers = routing_servers::lines(&views, hostname);
+        told.views = routing_servers::compared(reader, route, &told.path, &a, &aaaa, Some(&views));
+        let other = if elsewhere {
+            routing_servers::turned(reader, route, &views)
+        } else {
+            routing_servers::differ(reader, route, &views, &told.path)
+        };
         if let Some((other, server)) = other {
             reason = other;
             place = server;
@@ -259,71 +272,4 @@ fn https_elsewhere(reader: &Reader<'_>, route: &Route<'_>) -> Option<Option<Stri
         _ => None,
     });
     Some(elsewhere)
-}
-
-/// What one server of the zone makes of the hostname.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Lead {
-    Alias(String),
-    Ours,
-    Others,
-    Nothing,
-}
-
-fn lead(reader: &Reader<'_>, route: &Route<'_>, answer: &Answer) -> Lead {
-    let addresses: Vec<IpAddr> = answer.addresses().collect();
-    match answer.aliases(route.hostname).first() {
-        Some(first) => Lead::Alias(first.clone()),
-        None if addresses.is_empty() => Lead::Nothing,
-        None if addresses.iter().all(|a| reader.ask.platform.addresses.contains(a)) => Lead::Ours,
-        None => Lead::Others,
-    }
-}
-
-/// Servers that differ while some of them lead to us, or one that is silent while the others are right.
-fn servers_differ(reader: &Reader<'_>, route: &Route<'_>, views: &Views<'_>, path: &Path) -> Option<(Reason, String)> {
-    let speaking: Vec<(&str, Lead)> = views
-        .answers
-        .iter()
-        .filter_map(|(s, a)| {
-            a.filter(|a| a.definite() && a.authoritative).map(|a| (s.host.as_str(), lead(reader, route, a)))
-        })
-        .collect();
-    let to_us = |l: &Lead| match l {
-        Lead::Ours => true,
-        Lead::Alias(first) => {
-            route.accepted.contains(first) || (path.aliases.first() == Some(first) && !matches!(path.end, End::Empty))
-        }
-        _ => false,
-    };
-    let (first_host, first) = speaking.first()?;
-    if speaking.iter().any(|(_, l)| l != first) && speaking.iter().any(|(_, l)| to_us(l)) {
-        let behind = speaking.iter().find(|(_, l)| !to_us(l)).map_or(*first_host, |(h, _)| h);
-        return Some((Reason::CnamePropagating, behind.to_owned()));
-    }
-    let silent = views.answers.iter().find(|(s, _)| !speaking.iter().any(|(h, _)| *h == s.host))?;
-    speaking.iter().all(|(_, l)| to_us(l)).then(|| (Reason::OkOneServerDown, silent.0.host.clone()))
-}
-
-/// A server of the zone that leads to us while our resolvers still see the way elsewhere: the record was changed, and their
-/// copies are old.
-fn turned(reader: &Reader<'_>, route: &Route<'_>, views: &Views<'_>) -> Option<(Reason, String)> {
-    let to_us = |a: &&Answer| match lead(reader, route, a) {
-        Lead::Ours => true,
-        Lead::Alias(first) => route.accepted.contains(&first),
-        Lead::Others | Lead::Nothing => false,
-    };
-    let speaking = views.answers.iter().filter_map(|(s, a)| Some((s, a.filter(|a| a.definite() && a.authoritative)?)));
-    speaking.filter(|(_, a)| to_us(a)).map(|(s, _)| (Reason::CnamePropagating, s.host.clone())).next()
-}
-
-fn server_lines(views: &Views<'_>, hostname: &str) -> Vec<(String, String)> {
-    views
-        .answers
-        .iter()
-        .map(|(server, answer)| {
-            let said = answer.map_or_else(|| "could not be asked".to_owned(), |a| routing_words::answer_line(a, hostname));
-            (server.host.clone(), said)
-        })
-        .collect()
 }

@@ -146,6 +146,16 @@ impl Answer {
         self.soa().map(|(_, ttl, soa)| ttl.min(soa.minimum))
     }
 
+    /// For how many seconds what it says of `name` may be kept: the TTL of what stands there, or that of its absence.
+    pub fn kept_for(&self, name: &str) -> Option<u32> {
+        if !self.definite() {
+            return None;
+        }
+        let there = self.records.iter().filter(|rr| rr.name == name).map(|rr| rr.ttl).max();
+        // A TTL with the highest bit set counts as none at all (RFC 2181 §8).
+        there.or_else(|| self.negative_ttl()).map(|ttl| if i32::try_from(ttl).is_ok() { ttl } else { 0 })
+    }
+
     /// How it ended, for people.
     pub fn how(&self) -> String {
         let base = match &self.outcome {
