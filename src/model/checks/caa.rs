@@ -47,6 +47,8 @@ pub struct Decision {
     pub observed: Vec<String>,
     /// Who saw it.
     pub seen_by: Vec<String>,
+    /// What is wrong with the signatures, where a resolver says it.
+    pub broken: Option<&'static str>,
     /// For how many seconds what was seen may be kept.
     pub ttl: Option<u32>,
     /// What every resolver saw, where they differ.
@@ -93,9 +95,10 @@ fn one_name(reader: &Reader<'_>, caa: &CaaAsk, hostname: &str, wildcard: bool) -
     let first: Vec<_> = resolvers.first().into_iter().map(|r| climb(reader, r, hostname, true)).collect();
     let rest: Vec<_> = resolvers.iter().skip(1).map(|r| climb(reader, r, hostname, false)).collect();
     let climbs: Vec<Climb<'_>> = first.into_iter().chain(rest).collect::<Option<_>>()?;
-    let votes: Vec<Option<Decision>> = climbs.iter().map(|c| vote(reader, caa, hostname, wildcard, c)).collect();
+    let votes: Vec<Option<Decision>> =
+        resolvers.iter().zip(&climbs).map(|(r, c)| vote(reader, r, caa, hostname, wildcard, c)).collect();
     let votes: Vec<Decision> = votes.into_iter().collect::<Option<_>>()?;
-    let mut decision = count(&votes)?;
+    let mut decision = count(&standing(reader, &votes)?)?;
     decision.observed = observed(resolvers, &votes);
     decision.views = views(resolvers, &votes);
     decision.seen_by = reader.resolver_labels();
@@ -114,6 +117,23 @@ fn observed(resolvers: &[String], votes: &[Decision]) -> Vec<String> {
     }
 }
 
+/// The votes that count: not those of resolvers that are down, unless too few are left.
+fn standing(reader: &Reader<'_>, votes: &[Decision]) -> Option<Vec<Decision>> {
+    let failed = |v: &Decision| v.ca_would == CaWould::Error && v.reason == Reason::CaaLookupFailed;
+    if !votes.iter().any(failed) || count(votes)?.ca_would == CaWould::Permit {
+        return Some(votes.to_vec());
+    }
+    let mute: Vec<&str> = reader.resolvers().iter().zip(votes).filter(|(_, v)| failed(v)).map(|(r, _)| r.as_str()).collect();
+    let down = lookup_failure::down(reader, &mute)?;
+    let up = |(r, v): (&String, &Decision)| (!down.contains(&r.as_str())).then(|| v.clone());
+    if lookup_failure::too_few(votes.len() - down.len(), votes.len()) {
+        let ours =
+            |v: &Decision| if failed(v) { Decision { reason: Reason::ResolverUnavailable, ..v.clone() } } else { v.clone() };
+        return Some(votes.iter().map(ours).collect());
+    }
+    Some(reader.resolvers().iter().zip(votes).filter_map(up).collect())
+}
+
 /// What each resolver saw, where they saw different things.
 fn views(resolvers: &[String], votes: &[Decision]) -> Vec<View> {
     side_by_side(resolvers.iter().zip(votes).map(|(resolver, vote)| {
@@ -127,6 +147,10 @@ fn views(resolvers: &[String], votes: &[Decision]) -> Vec<View> {
 
 /// All but one must permit, where there are at least three; the same number of votes as the CA's own rule leaves.
 fn count(votes: &[Decision]) -> Option<Decision> {
+    // What fails validation at one of them fails at the CA, whatever those see that do not validate.
+    if let Some(bogus) = votes.iter().find(|v| v.reason == Reason::DnssecBogus) {
+        return Some(bogus.clone());
+    }
     let permits: Vec<&Decision> = votes.iter().filter(|v| v.ca_would == CaWould::Permit).collect();
     let spare = usize::from(votes.len() >= 3);
     if !votes.is_empty() && permits.len() + spare >= votes.len() {
@@ -173,7 +197,14 @@ fn climb<'a>(reader: &Reader<'a>, resolver: &str, hostname: &str, all_at_once: b
     Some(Climb::Nothing { ttl: absent_for })
 }
 
-fn vote(reader: &Reader<'_>, caa: &CaaAsk, hostname: &str, wildcard: bool, climb: &Climb<'_>) -> Option<Decision> {
+fn vote(
+    reader: &Reader<'_>,
+    resolver: &str,
+    caa: &CaaAsk,
+    hostname: &str,
+    wildcard: bool,
+    climb: &Climb<'_>,
+) -> Option<Decision> {
     let mut decision = Decision {
         name: hostname.to_owned(),
         reason: Reason::CaaAbsent,
@@ -185,6 +216,7 @@ fn vote(reader: &Reader<'_>, caa: &CaaAsk, hostname: &str, wildcard: bool, climb
         culprit: None,
         observed: Vec::new(),
         seen_by: Vec::new(),
+        broken: None,
         ttl: None,
         views: Vec::new(),
     };
@@ -212,14 +244,14 @@ fn vote(reader: &Reader<'_>, caa: &CaaAsk, hostname: &str, wildcard: bool, climb
             decision.ca_would = CaWould::Error;
             decision.at.clone_from(at);
             decision.observed.push(format!("CAA {at}: {}", answer.how()));
-            decision.reason = error_reason(reader, at, answer, &mut decision)?;
+            decision.reason = error_reason(reader, resolver, at, answer, &mut decision)?;
         }
     }
     Some(decision)
 }
 
 /// What an error on the way means: whose it is, and whether it will pass by itself.
-fn error_reason(reader: &Reader<'_>, at: &str, answer: &Answer, decision: &mut Decision) -> Option<Reason> {
+fn error_reason(reader: &Reader<'_>, resolver: &str, at: &str, answer: &Answer, decision: &mut Decision) -> Option<Reason> {
     if let Some(target) = failing_target(reader, at)? {
         decision.via = Some(target);
         return Some(Reason::CaaTargetLookupFailed);
@@ -230,7 +262,8 @@ fn error_reason(reader: &Reader<'_>, at: &str, answer: &Answer, decision: &mut D
     if answer.outcome == Outcome::Truncated {
         return Some(Reason::CaaAnswerTruncated);
     }
-    if answer.bogus() {
+    if lookup_failure::bogus(reader, resolver, at, Kind::Caa, answer)? {
+        decision.broken = answer.ede.iter().find_map(|code| lookup_failure::broken_signatures(*code));
         return Some(Reason::DnssecBogus);
     }
     if answer.outcome == Outcome::NotImp {

@@ -208,6 +208,7 @@ mod tests {
             culprit: None,
             observed: Vec::new(),
             seen_by: Vec::new(),
+            broken: None,
             ttl: None,
             views: Vec::new(),
         };

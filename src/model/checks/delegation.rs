@@ -160,8 +160,8 @@ fn by_servers(reader: &Reader<'_>, ask: &DelegationAsk, expected: &str, views: &
 
 fn by_words(reader: &Reader<'_>, ask: &DelegationAsk, expected: &str, words: &[(Server, Said)]) -> Option<Told> {
     let speaking: Vec<&Said> = words.iter().map(|(_, s)| s).filter(|s| !matches!(s, Said::Silent(_))).collect();
-    let resolved = reader.any(expected, Kind::Cname)?;
-    if speaking.is_empty() || resolved.bogus() {
+    let resolved = reader.each_awake(expected, Kind::Cname)?;
+    if speaking.is_empty() || lookup_failure::any_bogus(reader, expected, Kind::Cname, &resolved)? {
         return unreadable(reader, expected);
     }
     if let Some(text) = speaking.iter().find_map(|s| if let Said::Texts(t) = s { t.first() } else { None }) {

@@ -82,7 +82,7 @@ fn conclude<'a>(reader: &Reader<'a>, ask: &OwnershipAsk) -> Option<Conclusion<'a
     if matching < speaking {
         return done(Reason::TxtPropagating, expected, words);
     }
-    if reader.any(&expected, Kind::Txt)?.bogus() {
+    if lookup_failure::any_bogus(reader, &expected, Kind::Txt, &reader.each_awake(&expected, Kind::Txt)?)? {
         return unreadable(reader, &expected, words);
     }
     if let Some(over) = ask.age.and_then(|age| age.checked_sub(ask.max_age)).filter(|over| *over > Duration::ZERO) {

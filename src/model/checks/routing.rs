@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use crate::model::evidence::{Finding, Tie, Verdict, View};
-use crate::model::look::{Data, Depth, Kind, RoutingAsk, name};
+use crate::model::look::{Answer, Data, Depth, Kind, RoutingAsk, name};
 use crate::model::reason::Reason;
 
 use super::lookup_failure::{self, Failure, is_public};
@@ -57,14 +57,31 @@ fn conclude(reader: &Reader<'_>, route: &Route<'_>) -> Option<Told> {
     let (a, aaaa) = (reader.each(hostname, Kind::A), reader.each(hostname, Kind::Aaaa));
     let (a, aaaa) = (a?, aaaa?);
     let limit = route.ask.max_chain;
+    let both = a.iter().zip(&aaaa);
     let paths: Vec<Option<Path>> =
-        a.iter().zip(&aaaa).map(|((_, a), (_, aaaa))| routing_walk::path(reader, hostname, a, aaaa, limit)).collect();
+        both.map(|((r, a), (_, aaaa))| routing_walk::path(reader, r, hostname, (a, aaaa), limit)).collect();
     let paths: Vec<Path> = paths.into_iter().collect::<Option<_>>()?;
     let apex = hostname == reader.ask.registered_domain || reader.zone_of(hostname)?.apex == hostname;
     let classes: Vec<Option<(Reason, String)>> = paths.iter().map(|p| classify(reader, route, p, apex)).collect();
     let classes: Vec<(Reason, String)> = classes.into_iter().collect::<Option<_>>()?;
 
-    let (chosen, split) = choose(&classes)?;
+    let failed: Vec<usize> = (0..classes.len()).filter(|i| classes[*i].0 == Reason::DnsLookupFailed).collect();
+    let bogus: Vec<Option<bool>> = failed.iter().map(|i| bogus(reader, a[*i], hostname, &paths[*i])).collect();
+    let bogus: Vec<bool> = bogus.into_iter().collect::<Option<_>>()?;
+    if let Some((i, _)) = failed.iter().zip(bogus).find(|(_, bogus)| *bogus) {
+        return unreadable(reader, &a, hostname, paths[*i].clone(), apex);
+    }
+    let mut standing = classes.clone();
+    if choose(&standing).is_none_or(|(i, _)| standing[i].0 == Reason::DnsLookupFailed) {
+        // What our own resolvers fail at for every name is no word on this one.
+        let mute: Vec<&str> = failed.iter().map(|i| a[*i].0).collect();
+        let down = lookup_failure::down(reader, &mute)?;
+        if !down.is_empty() && !lookup_failure::too_few(classes.len() - down.len(), classes.len()) {
+            standing = (0..classes.len()).filter(|i| !down.contains(&a[*i].0)).map(|i| classes[i].clone()).collect();
+        }
+    }
+    let (chosen, split) = choose(&standing)?;
+    let chosen = classes.iter().position(|c| *c == standing[chosen])?;
     let (mut reason, mut place) = classes[chosen].clone();
     if split {
         reason = Reason::CnamePropagating;
@@ -79,13 +96,7 @@ fn conclude(reader: &Reader<'_>, route: &Route<'_>) -> Option<Told> {
         views: routing_servers::compared(reader, route, &paths[chosen], &a, &aaaa, None),
     };
     if reason == Reason::DnsLookupFailed {
-        let at = told.path.last(hostname).to_owned();
-        let answers = if at == hostname { a } else { Vec::new() };
-        let failure = lookup_failure::explain(reader, &at, Kind::A, &answers)?;
-        told.reason = failure.reason;
-        told.place.clone_from(&failure.zone);
-        told.failure = Some(failure);
-        return Some(told);
+        return unreadable(reader, &a, hostname, told.path, apex);
     }
     let missing = matches!(reason, Reason::CnameMissing | Reason::AddressMissing);
     if missing && lookup_failure::unregistered(reader)? {
@@ -124,6 +135,27 @@ fn conclude(reader: &Reader<'_>, route: &Route<'_>) -> Option<Told> {
     told.reason = reason;
     told.place = place;
     Some(told)
+}
+
+/// Whether a resolver's failure at the end of a path is a failed validation.
+fn bogus(reader: &Reader<'_>, (resolver, a): (&str, &Answer), hostname: &str, path: &Path) -> Option<bool> {
+    match path.aliases.last() {
+        None => lookup_failure::bogus(reader, resolver, hostname, Kind::A, a),
+        Some(at) => {
+            let answer = reader.awake(resolver, at, Kind::Cname)?;
+            lookup_failure::bogus(reader, resolver, at, Kind::Cname, answer)
+        }
+    }
+}
+
+fn unreadable(reader: &Reader<'_>, a: &[(&str, &Answer)], hostname: &str, path: Path, apex: bool) -> Option<Told> {
+    let failure = match path.aliases.last() {
+        None => lookup_failure::explain(reader, hostname, Kind::A, a)?,
+        // Behind an alias, what failed is the next step.
+        Some(at) => lookup_failure::explain(reader, at, Kind::Cname, &reader.each_awake(at, Kind::Cname)?)?,
+    };
+    let (reason, place) = (failure.reason, failure.zone.clone());
+    Some(Told { reason, place, path, apex, failure: Some(failure), servers: Vec::new(), views: Vec::new() })
 }
 
 /// Which vantage point's class stands for all, and whether they differ so much that only time will tell. All but one must pass
