@@ -13,6 +13,7 @@ mod api;
 mod auth;
 mod body;
 mod brand;
+mod connect;
 mod cookie;
 mod form;
 mod frame;
@@ -35,6 +36,7 @@ mod visible;
 
 pub use api::description::document as openapi_document;
 pub use brand::{Brand, LogoError};
+pub use connect::Connect;
 pub use links::query;
 pub use live::Live;
 pub use problem::{FieldError, Problem};
