@@ -32,7 +32,9 @@ mod request_id;
 mod router;
 mod serve;
 mod state;
+mod texts;
 mod visible;
+mod zone_file;
 
 pub use api::description::document as openapi_document;
 pub use brand::{Brand, LogoError};
