@@ -81,6 +81,7 @@ fn issuer_not_ready(s: &Situation) -> Finding {
         expected: format!("an account at {}", s.issuer.name),
         observed: vec![format!("{} has not given us an account yet", s.issuer.name)],
         seen_by: Vec::new(),
+        views: Vec::new(),
         advice: Reason::IssuerNotReady.sentence().to_owned(),
         found_at: None,
         found_via: None,

@@ -189,6 +189,7 @@ mod tests {
             expected: String::new(),
             observed: vec![],
             seen_by: vec![],
+            views: vec![],
             advice: String::new(),
             found_at: None,
             found_via: None,

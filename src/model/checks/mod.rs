@@ -24,8 +24,10 @@ mod panel;
 mod reader;
 mod routing;
 mod routing_hunt;
+mod routing_servers;
 mod routing_walk;
 mod routing_words;
+mod side_by_side;
 mod spelling;
 mod txt_value;
 mod unjudged;
@@ -82,7 +84,9 @@ fn bound(finding: &mut Finding) {
         finding.observed.push(format!("and {more} lines more"));
     }
     finding.seen_by.truncate(MAX_LINES);
-    for line in finding.observed.iter_mut().chain([&mut finding.advice]) {
+    finding.views.truncate(MAX_LINES);
+    let said = finding.views.iter_mut().map(|v| &mut v.said);
+    for line in finding.observed.iter_mut().chain(said).chain([&mut finding.advice]) {
         if let Some((end, _)) = line.char_indices().nth(MAX_LINE) {
             line.truncate(end);
             line.push('…');
@@ -107,6 +111,7 @@ fn unfinished(reader: &Reader<'_>, check: Check) -> Finding {
         expected: format!("complete answers for {}", reader.ask.hostname),
         observed: vec![format!("the look ended early: {why}")],
         seen_by: reader.resolver_labels(),
+        views: Vec::new(),
         advice: format!("We could not finish looking at {}; we will look again.", reader.ask.hostname),
         found_at: None,
         found_via: None,

@@ -167,6 +167,7 @@ fn holding_finding(s: &Situation, reason: Reason, observed: &str) -> Finding {
         expected: format!("{} is nobody else's", s.domain.hostname),
         observed: vec![observed.to_owned()],
         seen_by: Vec::new(),
+        views: Vec::new(),
         advice: reason.sentence().to_owned(),
         found_at: None,
         found_via: None,

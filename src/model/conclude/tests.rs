@@ -29,6 +29,7 @@ fn finding(check: Check, reason: Reason) -> Finding {
         expected: String::new(),
         observed: Vec::new(),
         seen_by: Vec::new(),
+        views: Vec::new(),
         advice: String::new(),
         found_at: None,
         found_via: None,
