@@ -16,6 +16,7 @@ mod ask;
 mod ca;
 pub mod check;
 pub mod claim;
+pub mod connect;
 pub mod contacts;
 pub mod dispatch;
 pub mod expect;

@@ -52,6 +52,9 @@ pub(super) enum Command {
     PortalLink(PortalLinkArgs),
     /// Make a link that shows one domain's records to whoever owns its DNS, over the API
     HandOffLink(HandOffLinkArgs),
+    /// What DNS providers need to know to set records themselves
+    #[command(subcommand)]
+    DomainConnect(super::domain_connect::DomainConnectCommand),
     /// Tell the whole story of one hostname, and what happens next
     Explain(super::explain::ExplainArgs),
     /// Copy the database while it is in use

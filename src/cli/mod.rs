@@ -14,6 +14,7 @@ mod compose;
 mod config;
 mod doctor;
 mod domain;
+mod domain_connect;
 mod domain_text;
 mod edge;
 mod explain;

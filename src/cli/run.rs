@@ -7,7 +7,7 @@ use clap::Parser as _;
 use super::args::{Cli, Command, EdgeArgs};
 use super::compose::run_role;
 use super::{
-    Out, Surroundings, backup, certificate, config, doctor, domain, edge, explain, links, manual, migrate, sandbox,
+    Out, Surroundings, backup, certificate, config, doctor, domain, domain_connect, edge, explain, links, manual, migrate, sandbox,
     simulate, tenant, token,
 };
 use crate::config::Role;
@@ -44,6 +44,7 @@ pub async fn run(surroundings: &Surroundings, env: &Env, out: &mut dyn Write, er
         Command::Domain(args) => domain::run(surroundings, args, &mut out).await,
         Command::PortalLink(args) => links::portal(surroundings, args, &mut out).await,
         Command::HandOffLink(args) => links::hand_off(surroundings, args, &mut out).await,
+        Command::DomainConnect(command) => domain_connect::run(surroundings, file, command, &mut out),
         Command::Explain(args) => explain::run(surroundings, args, &mut out).await,
         Command::Backup(args) => backup::backup(surroundings, file, args, &mut out).await,
         Command::Restored(args) => backup::restored(surroundings, file, env, args, &mut out).await,

@@ -105,11 +105,7 @@ pub struct Record {
 impl Record {
     /// The line of a zone file (RFC 1035 §5.1).
     pub fn zone_line(&self) -> String {
-        match self.kind.as_str() {
-            "TXT" => format!("{}. 300 IN TXT \"{}\"", self.name, self.value),
-            kind @ ("CNAME" | "ALIAS") => format!("{}. 300 IN {kind} {}.", self.name, self.value.trim_end_matches('.')),
-            kind => format!("{}. 300 IN {kind} {}", self.name, self.value),
-        }
+        super::zone_file::line(self)
     }
 }
 

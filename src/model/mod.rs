@@ -6,9 +6,11 @@
 
 pub mod checks;
 pub mod claim;
+pub mod compare;
 pub mod conclude;
 pub mod dispatch;
 pub mod domain;
+pub mod domain_connect;
 pub mod email;
 pub mod evidence;
 pub mod feed;
@@ -34,3 +36,4 @@ pub mod slug;
 pub mod standing;
 pub mod tenant;
 pub mod vocabulary;
+pub mod zone_file;

@@ -7,6 +7,7 @@
 //! sandbox; take an untrusted certificate for an error, where the question is just which one is served.
 
 pub mod address;
+pub mod document;
 mod error;
 mod request;
 pub mod scripted;

@@ -10,6 +10,7 @@ use crate::edge::EdgeError;
 use crate::feed::FeedError;
 use crate::reach::ReachError;
 use crate::store::StoreError;
+use crate::vault::request_signing::RequestKeyError;
 use crate::vault::{MasterKeyError, VaultError};
 use crate::web::LogoError;
 
@@ -59,6 +60,9 @@ pub enum StartError {
         /// The newest version that the vault was sealed under.
         sealed: u32,
     },
+    /// The key of Domain Connect is none.
+    #[error("domain_connect.key cannot be used")]
+    RequestKey(#[source] RequestKeyError),
     /// The vault failed.
     #[error("the vault cannot be used")]
     Vault(#[from] VaultError),

@@ -18,6 +18,7 @@ pub mod certificates;
 pub mod claims;
 pub mod contacts;
 pub mod dispatching;
+pub mod domain_connect;
 pub mod edges;
 mod error;
 pub mod feed;
