@@ -139,6 +139,7 @@ impl Face {
             Check::Caa => "Permission for our certificate authority",
             Check::Delegation => "The challenge name",
             Check::Holding => "Nobody else holds the name",
+            Check::Preflight => "Requests reach us",
         }
     }
 
