@@ -26,6 +26,7 @@ mod names;
 mod network;
 mod portal;
 mod problem;
+mod proxies;
 mod reach;
 mod reader;
 mod return_url;

@@ -41,13 +41,15 @@ pub(super) fn settings(config: &Config) -> Settings {
         platform: Platform {
             suffixes: config.name_rules().reserved_zones,
             addresses: config.routing.apex_addresses.clone(),
+            retired_addresses: config.routing.retired_addresses.clone(),
+            cdn_prefixes: config.routing.proxy_prefixes.iter().map(|prefix| prefix.as_str().to_owned()).collect(),
             control_names: control_names(config),
-            ..Platform::default()
         },
         canonical_suffix: config.routing.canonical_suffix.as_ref().map(text).unwrap_or_default(),
         routing_mode: config.routing.mode,
         shared_target: config.routing.shared_target.as_ref().map(text),
         apex_target: config.routing.apex_target.as_ref().map(|name| Hostname::trusted(name.as_str())),
+        preflight: config.reach.preflight,
         min_edges: usize::try_from(config.feed.min_edges).unwrap_or(usize::MAX),
         contacts,
     }

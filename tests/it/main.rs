@@ -51,6 +51,7 @@ mod platform;
 mod portal_links;
 mod portal_live;
 mod portal_sessions;
+mod preflight;
 mod queue;
 mod reach;
 mod restore;
