@@ -13,8 +13,8 @@ use crate::model::limits::{LimitName, spends};
 use crate::model::look::{Ask, Seen};
 use crate::model::moment::Moment;
 use crate::model::order::OrderState;
-use crate::store::dispatching;
 use crate::store::issuers::{self, IssuerRow};
+use crate::store::{dispatching, issuer_health};
 
 /// Sets the issuer of the situation to the one that the name goes to now, and the finding on CAA to what was found for that one.
 /// What is on its way at a CA stays there, and with one issuer there is nothing to choose.
@@ -34,7 +34,7 @@ pub(super) async fn of_issuer(
     if rows.len() < 2 && rows.iter().all(|row| row.id == s.issuer.id) {
         return Ok(());
     }
-    let health = issuers::health(&app.store).await?;
+    let health = issuer_health::all(&app.store).await?;
     let now = app.env.now();
     let mut candidates = Vec::with_capacity(rows.len());
     let mut of_caa = Vec::with_capacity(rows.len());

@@ -15,7 +15,7 @@ use crate::model::ledger::{Bucket, GRANT_LIFE, Limit, UNANSWERED};
 use crate::model::limits::{ACCOUNT, LimitName, Limits, spends};
 use crate::model::moment::Moment;
 use crate::store::dispatching::{self, NewGrant, Terms, WaitingRow};
-use crate::store::issuers;
+use crate::store::{issuer_health, issuers};
 
 /// The most that one round grants.
 const MOST: u32 = 1_000;
@@ -45,7 +45,7 @@ async fn round_of(app: &App, id: &IssuerId, others: bool) -> Result<Option<Momen
     let now = app.env.now();
     dispatching::close_overdue(&mut tx, id, now).await?;
     let later = dispatching::next_eligible(&mut tx, id, now).await?;
-    let circuit = issuers::health_of(&mut tx, id).await?.circuit(now);
+    let circuit = issuer_health::of(&mut tx, id).await?.circuit(now);
     if matches!(circuit, Circuit::Open(_) | Circuit::Halted) {
         // Whoever may go to another issuer is looked at anew, which chooses.
         if others {

@@ -18,6 +18,7 @@ mod ca;
 pub mod check;
 mod choice;
 pub mod claim;
+pub mod connect;
 pub mod contacts;
 pub mod dispatch;
 pub mod expect;
@@ -28,6 +29,7 @@ mod keys;
 pub mod links;
 mod observe;
 pub mod offboard;
+mod preflight;
 pub mod remove;
 pub mod restore;
 pub mod routine;
@@ -67,6 +69,8 @@ pub struct Settings {
     pub shared_target: Option<String>,
     /// What an ALIAS at an apex should follow: the addresses it has now are ours.
     pub apex_target: Option<Hostname>,
+    /// Whether a request through the public name must reach an edge before anything is ordered for it.
+    pub preflight: bool,
     /// At least so many edges must count before a certificate is ordered or called active.
     pub min_edges: usize,
 }
@@ -157,6 +161,9 @@ pub enum AppError {
     /// Sealed bytes that are none.
     #[error("a sealed value in the store is not readable")]
     Sealed(#[from] crate::vault::NotSealed),
+    /// A distribution key that is none.
+    #[error("a distribution key in the store is not usable")]
+    Distribution(#[from] crate::vault::distribution::DistributionError),
     /// Key or request making.
     #[error("a key or certificate request could not be made")]
     Csr(#[from] crate::acme::csr::CsrError),

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::{App, AppError, ask, ca, choice, keys};
+use super::{App, AppError, ask, ca, choice, keys, preflight};
 use crate::acme::{AuthorizationStatus, Call, OrderStatus, chain};
 use crate::mint;
 use crate::model::checks;
@@ -15,13 +15,16 @@ use crate::model::look::{Ask, Data, Kind, Observer, Seen};
 use crate::model::order::Order;
 use crate::model::outcome::{NewCertificate, Outcome};
 use crate::model::plan::Observe;
+use crate::model::preflight::Met;
 use crate::model::reason::Reason;
-use crate::reach::Answer;
 use crate::store::{attempts, rollout};
 
 pub(super) async fn observe(app: &App, s: &mut Situation, what: Observe) -> Result<Conclusion, AppError> {
     if what == Observe::Dns {
         return dns(app, s).await;
+    }
+    if what == Observe::Preflight {
+        return preflight::observe(app, s).await;
     }
     if what == Observe::CertificateRollout {
         let seen = rolled_out(app, "certificate", s.domain.certificate_id.as_ref().map_or("", |c| c.as_str())).await?;
@@ -52,6 +55,7 @@ async fn dns(app: &App, s: &mut Situation) -> Result<Conclusion, AppError> {
     let label = format!("{}.{}", ask::TXT_LABEL, s.domain.hostname);
     let seen = app.look.look(&ask).await;
     let mut findings = checks::judge(&ask, &seen);
+    preflight::behind_proxy(app, s, &mut findings).await?;
     choice::of_issuer(app, s, &ask, &seen, &mut findings).await?;
     if s.issuer.account_url.is_none() {
         // What the CA calls itself in CAA is not known before it answered us: nothing is allowed on that ground.
@@ -82,6 +86,7 @@ fn issuer_not_ready(s: &Situation) -> Finding {
         expected: format!("an account at {}", s.issuer.name),
         observed: vec![format!("{} has not given us an account yet", s.issuer.name)],
         seen_by: Vec::new(),
+        views: Vec::new(),
         advice: Reason::IssuerNotReady.sentence().to_owned(),
         found_at: None,
         found_via: None,
@@ -123,7 +128,7 @@ async fn rolled_out(app: &App, kind: &str, subject: &str) -> Result<conclude::Ro
 }
 
 /// The addresses of a name, as our resolvers see them now.
-async fn addresses_of(app: &App, name: &Hostname) -> Vec<IpAddr> {
+pub(super) async fn addresses_of(app: &App, name: &Hostname) -> Vec<IpAddr> {
     let seen = app.look.look(&ask::addresses(app, name)).await;
     let mut all: Vec<IpAddr> = seen
         .observations
@@ -164,9 +169,8 @@ async fn token(app: &App, s: &Situation, order: &Order) -> Result<Conclusion, Ap
     let Some((token, expected)) = attempts::token_of(&app.store, order.challenge_id.as_ref()).await? else {
         return Ok(Outcome::of(s, app.env.now()).into());
     };
-    let answers = app.reach.fetch_token(&s.domain.hostname, &token, &addresses_of(app, &s.domain.hostname).await).await;
-    let told = |a: &Answer<String>| a.outcome.as_ref().is_ok_and(|got| got.trim_end() == expected);
-    let everywhere = !answers.is_empty() && answers.iter().all(told);
+    let trails = preflight::trails(app, &s.domain.hostname, &token, &expected).await;
+    let everywhere = !trails.is_empty() && trails.iter().all(|trail| trail.met == Met::Edge);
     Ok(conclude::token_fetched(s, order, everywhere, app.env.now()))
 }
 

@@ -2,7 +2,7 @@
 
 use futures::stream::{self, StreamExt as _};
 
-use super::{App, AppError, observe};
+use super::{App, AppError, observe, preflight};
 use crate::model::checks;
 use crate::model::domain::Domain;
 use crate::model::id::DomainId;
@@ -75,6 +75,7 @@ async fn look(app: &App, domain: Domain) -> Result<Option<DomainId>, AppError> {
     let mut ask = observe::question(app, &s, Vec::new()).await;
     ask.depth = Depth::Routine;
     let seen = app.look.look(&ask).await;
-    let findings = checks::judge(&ask, &seen);
+    let mut findings = checks::judge(&ask, &seen);
+    preflight::behind_proxy(app, &s, &mut findings).await?;
     Ok(routine::differs(&s.domain.evidence, &findings).then(|| s.domain.id.clone()))
 }

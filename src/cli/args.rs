@@ -56,6 +56,9 @@ pub(super) enum Command {
     PortalLink(PortalLinkArgs),
     /// Make a link that shows one domain's records to whoever owns its DNS, over the API
     HandOffLink(HandOffLinkArgs),
+    /// What DNS providers need to know to set records themselves
+    #[command(subcommand)]
+    DomainConnect(super::domain_connect::DomainConnectCommand),
     /// Tell the whole story of one hostname, and what happens next
     Explain(super::explain::ExplainArgs),
     /// Copy the database while it is in use
@@ -64,6 +67,9 @@ pub(super) enum Command {
     Restored(RestoredArgs),
     /// Look at this installation: what is wrong and what to do
     Doctor(DoctorArgs),
+    /// Run the product on virtual time, to plan capacity
+    #[command(subcommand)]
+    Simulate(super::simulate::SimulateCommand),
     /// Check the configuration, or describe its keys
     #[command(subcommand)]
     Config(ConfigCommand),

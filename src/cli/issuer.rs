@@ -9,7 +9,7 @@ use anyhow::{Context as _, anyhow, bail};
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::{Out, Surroundings, load, open_store};
+use super::{Out, Surroundings, load};
 use crate::acme::{AccountStatus, Authority};
 use crate::app::account::{self, RollWith};
 use crate::app::authorities::{Authorities as _, CaPlace};
@@ -21,9 +21,9 @@ use crate::model::issuer::Health;
 use crate::model::ledger::Limit;
 use crate::model::limits::{LimitName, Limits, usual};
 use crate::model::secret::Secret;
-use crate::roles::{ByRow, open_vault};
+use crate::roles::{ByRow, open_current, open_vault};
 use crate::store::issuers::{self, IssuerRow, IssuerSeed};
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreError, issuer_health};
 use crate::telemetry::Chain;
 
 #[derive(Subcommand)]
@@ -103,8 +103,8 @@ pub(super) async fn run(
             say(out, &seed.name, "added", "Added. A running `serve` opens the account within seconds.")
         }
         IssuerCommand::List => {
-            let store = open_store(&config).await?;
-            let (rows, health) = (issuers::list(&store).await?, issuers::health(&store).await?);
+            let store = open_current(&config).await?;
+            let (rows, health) = (issuers::list(&store).await?, issuer_health::all(&store).await?);
             store.close().await;
             let listed: Vec<(IssuerRow, Health)> = rows
                 .into_iter()
@@ -142,11 +142,11 @@ pub(super) async fn run(
             )
         }
         IssuerCommand::Register { name, new_key } => {
-            let store = open_store(&config).await?;
+            let store = open_current(&config).await?;
             let row = row(&store, &name).await?;
             let mut tx = store.begin().await?;
             issuers::forget_account(&mut tx, &row.id, new_key).await?;
-            issuers::trust_again(&mut tx, &row.id).await?;
+            issuer_health::trust_again(&mut tx, &row.id).await?;
             tx.commit().await?;
             store.close().await;
             say(out, &name, "forgotten", "The account is forgotten here. A running `serve` registers anew within seconds.")
@@ -282,7 +282,7 @@ async fn test(
         ),
     }
     let mut tx = store.begin().await?;
-    issuers::trust_again(&mut tx, &row.id).await?;
+    issuer_health::trust_again(&mut tx, &row.id).await?;
     tx.commit().await?;
     if out.json {
         out.document(&json!({

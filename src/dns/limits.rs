@@ -41,7 +41,7 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    fn new(limits: Limits) -> Self {
+    pub(super) fn new(limits: Limits) -> Self {
         Budget { queries: AtomicUsize::new(limits.queries), octets: AtomicUsize::new(limits.octets) }
     }
 

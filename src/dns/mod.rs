@@ -13,6 +13,7 @@
 mod limits;
 mod observers;
 pub mod scripted;
+mod validating;
 pub mod wire;
 pub mod world;
 

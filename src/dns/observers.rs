@@ -18,6 +18,9 @@ use crate::model::look::{Answer, Ask, Observer, Outcome, Probe, Seen};
 /// The largest packet that is read; three times what we offer to take.
 const MAX_PACKET: usize = 4096;
 
+/// What a server answers that cannot read a question (FORMERR).
+const FORMAT_ERROR: Outcome = Outcome::Other(1);
+
 /// Where the servers of zones are reached.
 #[derive(Clone, Debug)]
 pub enum AddressMap {
@@ -67,10 +70,37 @@ impl Observers {
         Observers { settings, labels, env }
     }
 
+    /// The resolvers' labels, in order of preference.
+    pub(super) fn labels(&self) -> &[String] {
+        &self.labels
+    }
+
     /// One exchange, in as many packets as the budget allows; none when they do not suffice.
     async fn converse(&self, probe: &Probe, to: SocketAddr, recursion: bool, budget: &Budget) -> Option<Answer> {
         let id = u16::from_be_bytes(self.env.draw());
-        let question = match wire::query(id, &probe.name, probe.kind, recursion) {
+        let question = match &probe.observer {
+            Observer::Unchecked(_) => wire::query_unchecked(id, &probe.name, probe.kind),
+            Observer::Resolver(_) | Observer::Server { .. } => wire::query(id, &probe.name, probe.kind, recursion),
+        };
+        let answer = self.put(question, id, probe, to, budget).await?;
+        if answer.outcome != FORMAT_ERROR {
+            return Some(answer);
+        }
+        // Some old servers take the extension itself for an error; what they say without it counts.
+        let id = u16::from_be_bytes(self.env.draw());
+        self.put(wire::query_plain(id, &probe.name, probe.kind, recursion), id, probe, to, budget).await
+    }
+
+    /// One question, by UDP and then by TCP where it has to be.
+    async fn put(
+        &self,
+        question: Result<Vec<u8>, wire::WireError>,
+        id: u16,
+        probe: &Probe,
+        to: SocketAddr,
+        budget: &Budget,
+    ) -> Option<Answer> {
+        let question = match question {
             Ok(question) => question,
             // A name that no message can carry is asked of nobody, and costs nothing.
             Err(e) => return Some(Answer::bare(Outcome::Unusable(e.to_string()))),
@@ -186,7 +216,7 @@ async fn by_tcp(question: &[u8], id: u16, probe: &Probe, to: SocketAddr, budget:
 impl Exchange for Observers {
     async fn exchange(&self, probe: &Probe, budget: &Budget) -> Option<Answer> {
         let (place, recursion) = match &probe.observer {
-            Observer::Resolver(label) => {
+            Observer::Resolver(label) | Observer::Unchecked(label) => {
                 (self.settings.resolvers.iter().find(|(l, _)| l == label).map(|(_, place)| *place), true)
             }
             Observer::Server { address, .. } => (self.settings.servers.place(*address), false),

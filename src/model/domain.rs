@@ -92,6 +92,10 @@ pub struct Domain {
     pub check_asked_by: Option<String>,
     pub public_probe: Option<PublicProbe>,
     pub tie: TieState,
+    /// Microseconds.
+    pub lost_for_us: i64,
+    /// When the last look saw the tie lost; none where it did not.
+    pub counted_until: Option<Moment>,
     pub due_at: Moment,
     pub generation: i64,
     pub settled: i64,
@@ -114,6 +118,11 @@ impl Domain {
         [Check::Ownership, Check::Routing, Check::Caa]
             .iter()
             .all(|c| self.evidence_of(*c).is_some_and(|e| e.finding.verdict() == Verdict::Pass))
+    }
+
+    /// The last preflight, if it passed.
+    pub fn preflight_passed(&self) -> Option<&Evidence> {
+        self.evidence_of(Check::Preflight).filter(|e| e.finding.verdict() == Verdict::Pass)
     }
 
     /// Whether the ownership record is positively gone.

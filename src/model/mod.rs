@@ -6,9 +6,11 @@
 
 pub mod checks;
 pub mod claim;
+pub mod compare;
 pub mod conclude;
 pub mod dispatch;
 pub mod domain;
+pub mod domain_connect;
 pub mod email;
 pub mod evidence;
 pub mod feed;
@@ -25,6 +27,7 @@ pub mod order;
 pub mod outcome;
 pub mod pace;
 pub mod plan;
+pub mod preflight;
 pub mod providers;
 pub mod reason;
 pub mod records;
@@ -35,4 +38,6 @@ pub mod sentence;
 pub mod slug;
 pub mod standing;
 pub mod tenant;
+pub mod tie;
 pub mod vocabulary;
+pub mod zone_file;

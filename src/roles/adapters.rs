@@ -11,7 +11,8 @@ use rustls::RootCertStore;
 use super::StartError;
 use crate::acme::{Authority, HttpSettings, InstantAcme, Roots};
 use crate::app::authorities::{Authorities, CaPlace};
-use crate::app::{AppError, Settings, account};
+use crate::app::connect::{Finder, FinderSettings};
+use crate::app::{App, AppError, Settings, account};
 use crate::config::{Config, DnsConfig, DnsName, IssuerConfig};
 use crate::dns::{self, AddressMap, Limits, Look, Observers};
 use crate::env::Env;
@@ -20,11 +21,14 @@ use crate::model::hostname::Hostname;
 use crate::model::id::IssuerId;
 use crate::model::look::{Ask, Platform, Seen};
 use crate::model::secret::Secret;
+use crate::reach::document::{DocumentSettings, HttpsDocuments};
 use crate::reach::{PublicName, ReachSettings};
 use crate::store::Store;
 use crate::store::issuers::{self, IssuerSeed};
 use crate::telemetry::metrics::ControlMeters;
+use crate::vault::request_signing::RequestSigner;
 use crate::vault::{Vault, VaultError};
+use crate::web::Connect;
 
 /// Where the operating system keeps its resolvers.
 const RESOLV_CONF: &str = "/etc/resolv.conf";
@@ -35,13 +39,15 @@ pub(super) fn settings(config: &Config) -> Settings {
         platform: Platform {
             suffixes: config.name_rules().reserved_zones,
             addresses: config.routing.apex_addresses.clone(),
+            retired_addresses: config.routing.retired_addresses.clone(),
+            cdn_prefixes: config.routing.proxy_prefixes.iter().map(|prefix| prefix.as_str().to_owned()).collect(),
             control_names: control_names(config),
-            ..Platform::default()
         },
         canonical_suffix: config.routing.canonical_suffix.as_ref().map(text).unwrap_or_default(),
         routing_mode: config.routing.mode,
         shared_target: config.routing.shared_target.as_ref().map(text),
         apex_target: config.routing.apex_target.as_ref().map(|name| Hostname::trusted(name.as_str())),
+        preflight: config.reach.preflight,
         min_edges: usize::try_from(config.feed.min_edges).unwrap_or(usize::MAX),
     }
 }
@@ -123,6 +129,38 @@ pub(super) fn public_name(config: &Config, env: &Env) -> Result<PublicName, Star
     };
     // Which certificate is served is told by its serial; whether a visitor's roots know it is not asked yet.
     Ok(PublicName::new(env, settings, RootCertStore::empty())?)
+}
+
+/// Who looks for offers of DNS providers, where Domain Connect is used.
+pub(super) fn finder(config: &Config, app: &App) -> Result<Option<Finder>, StartError> {
+    let Some(connect) = &config.domain_connect else { return Ok(None) };
+    let settings = DocumentSettings {
+        port: config.reach.https_port,
+        loopback: config.reach.allow_loopback,
+        timeout: ReachSettings::default().timeout,
+    };
+    let documents = Arc::new(HttpsDocuments::new(&app.env, settings, None)?);
+    let settings = FinderSettings {
+        provider_id: connect.provider_id.clone(),
+        service_id: connect.service_id.clone(),
+        known_hosts: connect.known_hosts.iter().map(|name| name.as_str().to_owned()).collect(),
+    };
+    Ok(Some(Finder::new(app.clone(), documents, settings)))
+}
+
+/// Who makes the links of those offers.
+pub(super) fn connect(config: &Config) -> Result<Option<Arc<Connect>>, StartError> {
+    let Some((connect, key)) = config.domain_connect.as_ref().and_then(|c| Some((c, c.key.as_ref()?))) else {
+        return Ok(None);
+    };
+    let signer = RequestSigner::from_pem(key).map_err(StartError::RequestKey)?;
+    Ok(Some(Arc::new(Connect {
+        provider_id: connect.provider_id.clone(),
+        service_id: connect.service_id.clone(),
+        key_label: connect.key_label.clone(),
+        tenant_zone: config.tenant_zone(),
+        signer,
+    })))
 }
 
 /// The CAs of the issuers' rows, each made when it is first asked for.

@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::observe::{self, WatchedControl, Watching};
 use super::{StartError, adapters, bind, loops, seal, store};
+use crate::app::connect::Finder;
 use crate::app::fleet::Snapshots;
 use crate::app::{App, Bells, Smooth};
 use crate::config::{Config, Role};
@@ -24,6 +25,7 @@ pub struct ControlPlane {
     app: App,
     feed: Feed,
     queue: Queue,
+    finder: Option<Finder>,
 }
 
 /// The listeners of `serve`.
@@ -75,7 +77,8 @@ impl ControlPlane {
             boundary: Arc::new(Smooth),
             meters,
         };
-        Ok(ControlPlane { config: config.clone(), app, feed, queue })
+        let finder = adapters::finder(config, &app)?;
+        Ok(ControlPlane { config: config.clone(), app, feed, queue, finder })
     }
 
     /// Its store.
@@ -97,7 +100,8 @@ impl ControlPlane {
     pub async fn serve(self, listeners: ServeListeners, stop: CancellationToken) -> Result<(), StartError> {
         let _watching = self.watching(&stop).await?;
         let public_url = self.config.server.public_url.as_ref().map(|url| url.as_str()).unwrap_or_default();
-        let settings = WebSettings::new(&self.config, public_url).map_err(StartError::Brand)?;
+        let mut settings = WebSettings::new(&self.config, public_url).map_err(StartError::Brand)?;
+        settings.connect = adapters::connect(&self.config)?;
         let state = WebState::new(self.app.clone(), settings);
         let (stopped, live) = (stop.clone(), state.live.clone());
         let told = async move {
@@ -111,7 +115,7 @@ impl ControlPlane {
             stop.cancel();
             served
         };
-        let schedule = loops::schedule(&self.app, &self.feed, &self.queue);
+        let schedule = loops::schedule(&self.app, &self.feed, &self.queue, self.finder.clone());
         let (web, (), _) = tokio::join!(web, self.feed.serve(listeners.feed, stop.clone()), schedule.run(stop.clone()));
         self.app.store.close().await;
         web.map_err(StartError::Web)
@@ -120,7 +124,7 @@ impl ControlPlane {
     /// Does the work alone, until told to stop; then drains and closes the database.
     pub async fn work(self, stop: CancellationToken) -> Result<(), StartError> {
         let _watching = self.watching(&stop).await?;
-        loops::schedule(&self.app, &self.feed, &self.queue).run(stop).await;
+        loops::schedule(&self.app, &self.feed, &self.queue, self.finder.clone()).run(stop).await;
         self.app.store.close().await;
         Ok(())
     }

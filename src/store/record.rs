@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Stmt, Store, StoreError, StoreResult, Tx, issuers, outbox, sql};
+use super::{Stmt, Store, StoreError, StoreResult, Tx, issuer_health, outbox, sql};
 use crate::model::domain::{Domain, Effect, Situation};
 use crate::model::id::{EventId, GrantId, OrderId};
 use crate::model::ledger::UNANSWERED;
@@ -104,7 +104,7 @@ fn row(d: &Domain, event_seq: i64, (stands, until): (Standing, Option<Moment>), 
            due_at = CASE WHEN nudged >= $2 THEN $9 ELSE $10 END, lease_owner = NULL, lease_until = 0, settled = $2, \
            failures = $11, event_seq = $12, certificate_id = $13, active_since = $14, released_at = $15, \
            standing_since = CASE WHEN standing = $16 THEN standing_since ELSE $9 END, standing = $16, acts = $17, \
-           certificate_until = $18 \
+           certificate_until = $18, lost_for_us = $19, counted_until = $20 \
          WHERE id = $1 AND generation = $2")
     .bind(d.id.as_str())
     .bind(d.generation)
@@ -123,7 +123,9 @@ fn row(d: &Domain, event_seq: i64, (stands, until): (Standing, Option<Moment>), 
     .bind(d.released_at)
     .bind(stands.code())
     .bind(stands.acts().as_str())
-    .bind(until))
+    .bind(until)
+    .bind(d.lost_for_us)
+    .bind(d.counted_until))
 }
 
 struct Batch {
@@ -201,7 +203,7 @@ impl Batch {
                         .bind(*until + UNANSWERED),
                 );
             }
-            Write::Issuer(issuer, news) => self.free(issuers::news(issuer, news, s.issuer.sealed_account_key.as_deref(), now)),
+            Write::Issuer(issuer, news) => self.free(issuer_health::news(issuer, news, s.issuer.sealed_account_key.as_deref(), now)),
             Write::SpendsClosed(order, ending) => self.spends_closed(s, order, *ending, now),
             Write::Refused(refusal) => self.free(refused(refusal, now)),
             Write::PublishChallenge { id: challenge, order_id, token, key_authorization } => {

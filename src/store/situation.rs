@@ -114,6 +114,8 @@ pub fn domain(row: &Row) -> StoreResult<Domain> {
         check_asked_by: row.opt_text("check_asked_by")?,
         public_probe: row.opt_json("public_probe")?,
         tie: row.parse("tie")?,
+        lost_for_us: row.int("lost_for_us")?,
+        counted_until: row.opt_moment("counted_until")?,
         due_at: row.moment("due_at")?,
         generation: row.int("generation")?,
         settled: row.int("settled")?,

@@ -95,6 +95,7 @@ fn tenants_and_tokens_are_made_without_a_server() {
 #[test]
 fn edges_are_let_in_by_a_token_and_administered_without_a_server() {
     let mut shell = Shell::new();
+    shell.out("migrate");
     assert!(shell.fails("token create --edge").1.contains("feed.url is missing"));
     shell.variables.push(("NAMEPLATE__FEED__URL", "https://feed.example:8443".into()));
     assert!(shell.fails("token create --edge").1.contains("vault.master_key"));
@@ -242,10 +243,13 @@ async fn work_tells_an_older_schema_from_a_newer_one() {
     let mut shell = Shell::new();
     shell.variables.push(("NAMEPLATE__VAULT__MASTER_KEY", "07".repeat(32)));
     shell.variables.push(("NAMEPLATE__ISSUERS__CA__DIRECTORY", "https://ca.example/directory".into()));
+    assert!(shell.fails("work").1.contains("there is no file nameplate.db"));
+    let url = format!("sqlite:{}", shell.path().join("nameplate.db").display());
+    let open = async || Store::open(&OpenSettings { url: url.clone(), connections: 1 }).await.unwrap();
+    open().await.close().await;
     assert!(shell.fails("work").1.contains("run `nameplate migrate`"));
     shell.out("migrate");
-    let url = format!("sqlite:{}", shell.path().join("nameplate.db").display());
-    let store = Store::open(&OpenSettings { url, connections: 1 }).await.unwrap();
+    let store = open().await;
     let later = "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) \
                  VALUES (99999999999999, 'later', TRUE, x'00', 0)";
     store.execute(nameplate::store::sql(later)).await.unwrap();

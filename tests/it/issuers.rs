@@ -6,15 +6,16 @@ use std::time::Duration;
 use nameplate::acme::{AccountRef, AccountUrl, AcmeError, Authority, Call, Kind, ProblemDoc};
 use nameplate::app::account::{self, RollError, RollWith};
 use nameplate::app::{self, dispatch};
-use nameplate::model::id::DomainId;
+use nameplate::mint;
+use nameplate::model::id::{DomainId, IssuerId};
 use nameplate::model::limits::Counted;
 use nameplate::model::secret::Secret;
+use nameplate::sandbox::ca::DirectCa;
 use nameplate::store::issuers::{self, IssuerSeed};
 use nameplate::store::sql;
 use nameplate::vault::{Context, Sealed};
 use serde_json::json;
 
-use crate::support::direct_ca::DirectCa;
 use crate::support::rig::Rig;
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -82,7 +83,9 @@ async fn b28_a_caa_that_changes_before_the_order_moves_it() {
     let (rig, other) = two().await;
     let id = claimed(&rig, "acme", "a.acme.test").await;
     let app = rig.new_worker();
-    app::advance::advance(&app, &id).await.unwrap();
+    for _ in 0..3 {
+        app::advance::advance(&app, &id).await.unwrap();
+    }
     assert_eq!(rig.domain_text(&id, "claim").await.unwrap(), "queued");
     dispatch::round(&app).await.unwrap();
     assert_eq!(rig.count(sql("SELECT count(*) AS n FROM orders WHERE state = 'granted'")).await, 1);
@@ -175,9 +178,7 @@ async fn b36_accounts_belong_to_their_directory() {
     };
     let seeded = async |seed: IssuerSeed| {
         let mut tx = rig.app.store.begin().await.unwrap();
-        issuers::seed(&mut tx, &[seed], rig.env.now(), || nameplate::mint!(rig.env, nameplate::model::id::IssuerId))
-            .await
-            .unwrap();
+        issuers::seed(&mut tx, &[seed], rig.env.now(), || mint!(rig.env, IssuerId)).await.unwrap();
         tx.commit().await.unwrap();
     };
     seeded(seed("renamed", &row.directory)).await;
@@ -194,7 +195,7 @@ async fn b36_accounts_belong_to_their_directory() {
     );
 
     let mut tx = rig.app.store.begin().await.unwrap();
-    let id = nameplate::mint!(rig.env, nameplate::model::id::IssuerId);
+    let id = mint!(rig.env, IssuerId);
     let second = issuers::add(&mut tx, &seed("third", "https://elsewhere.test/directory"), rig.env.now(), &id).await;
     assert!(second.is_err());
 }

@@ -123,7 +123,8 @@ async fn two_dispatchers_give_what_one_would() {
         }
         let app = rig.new_worker();
         app::account::ensure_all(&app).await.unwrap();
-        for id in &ids {
+        // The look that proves it, and the preflight.
+        for id in ids.iter().chain(&ids).chain(&ids) {
             app::advance::advance(&app, id).await.unwrap();
         }
         let rounds = (0..6).map(|_| {

@@ -266,6 +266,12 @@ fn the_commands_copy_and_declare_and_refuse_what_would_mislead() {
     };
     let (code, said) = run("backup copy.db", "07");
     assert!(code == Some(1) && said.contains("there is no file") && !dir.path().join("nameplate.db").exists(), "{said}");
+    for beside in ["restored --yes", "token create --operator", "token list", "edge list", "tenant list"] {
+        let (code, said) = run(beside, "07");
+        let refused = code == Some(1) && said.contains("there is no file") && said.contains("nameplate migrate");
+        assert!(refused && !dir.path().join("nameplate.db").exists(), "{beside}: {said}");
+    }
+    assert_eq!(run("migrate", "07").0, Some(0));
     assert!(run("restored --yes", "07").1.contains("no epoch before now"));
     let (code, said) = run("restored", "07");
     assert!(code == Some(1) && said.contains("--yes"), "{said}");

@@ -9,9 +9,9 @@ use crate::model::issuer::{Circuit, Health};
 use crate::model::ledger::{Bucket, Limit};
 use crate::model::limits::{Closed, LimitName};
 use crate::model::moment::Moment;
-use crate::store::StoreResult;
 use crate::store::fleet::queue::{self, LedgerRow};
 use crate::store::issuers::{self, IssuerRow};
+use crate::store::{StoreResult, issuer_health};
 
 /// So many rows of an issuer's ledger are shown: the account's, what the CA closed, and the emptiest.
 const LEDGER_ROWS: i64 = 30;
@@ -86,7 +86,7 @@ pub async fn budgets(app: &App) -> StoreResult<Vec<Budget>> {
     let now = app.env.now();
     let snapshot = snapshot(app).await?;
     let issuers = issuers::list(&app.store).await?;
-    let mut health = issuers::health(&app.store).await?;
+    let mut health = issuer_health::all(&app.store).await?;
     let mut tx = app.store.read().await?;
     let mut all = Vec::with_capacity(issuers.len());
     for issuer in issuers {

@@ -12,7 +12,7 @@ use crate::model::moment::Moment;
 use crate::model::order::Lane;
 use crate::store::fleet::queue::{self, QueuedRow};
 use crate::store::issuers::{self, IssuerRow};
-use crate::store::{StoreResult, dispatching};
+use crate::store::{StoreResult, dispatching, issuer_health};
 
 /// An order in the queue.
 #[derive(Clone, Debug)]
@@ -65,7 +65,7 @@ pub(super) async fn queues(app: &App, now: Moment) -> StoreResult<Vec<IssuerQueu
 
 async fn queue_of(app: &App, issuer: IssuerRow, now: Moment) -> StoreResult<IssuerQueue> {
     let mut tx = app.store.read().await?;
-    let circuit = issuers::health_of(&mut tx, &issuer.id).await?.circuit(now);
+    let circuit = issuer_health::of(&mut tx, &issuer.id).await?.circuit(now);
     let open = if let Circuit::Open(until) = circuit { until } else { now };
     let begin = issuer.not_before.max(open).max(now);
     let rows = queue::waiting(&mut tx, &issuer.id).await?;

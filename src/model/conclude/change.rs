@@ -51,9 +51,10 @@ pub fn change(s: &Situation, change: Change, sealed_key: Option<Vec<u8>>, now: M
                 .note("released", "the grace after removal is over; key and certificate are destroyed")
         }
         (Change::OpenOrder, _) => {
-            let eligible = if s.domain.all_pass() { eligible_at(s, now) } else { Moment::NEVER };
+            let passes = s.domain.all_pass() && s.domain.preflight_passed().is_some();
+            let eligible = if passes { eligible_at(s, now) } else { Moment::NEVER };
             let id = OrderId::mint(now, draw());
-            Outcome::of(s, plan::next_look(s))
+            Outcome::of(s, plan::next_look(s).min(plan::preflight_at(s)))
                 .write(Write::OpenOrder {
                     id: id.clone(),
                     purpose: Purpose::First,

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::{Draw, change};
+use super::{Draw, change, preflight};
 use crate::model::claim::{Claim, ClaimStep};
-use crate::model::domain::{GrantState, HoldingState, RoutingMode, Situation};
+use crate::model::domain::{Domain, GrantState, HoldingState, RoutingMode, Situation, TieState};
 use crate::model::evidence::{Check, Evidence, Finding, Verdict};
 use crate::model::id::{DomainId, OrderId};
 use crate::model::moment::Moment;
@@ -14,6 +14,7 @@ use crate::model::order::{Lane, Order, OrderState, Purpose};
 use crate::model::outcome::{Outcome, Write};
 use crate::model::plan;
 use crate::model::reason::Reason;
+use crate::model::tie;
 
 /// Whether something was seen at all authorities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,12 +90,22 @@ fn may_hold(s: &Situation, former: Former, gone_since: Option<Moment>, now: Mome
 fn fold(s: &mut Situation, looked: &Looked, now: Moment) -> bool {
     let evidence: Vec<Evidence> = looked.findings.iter().map(|f| Evidence { finding: f.clone(), looked_at: now }).collect();
     let codes = |list: &[Evidence]| {
-        let mut all: Vec<_> = list.iter().filter(|e| e.finding.check != Check::Holding).map(|e| e.finding.reason).collect();
+        let mut all: Vec<_> = list
+            .iter()
+            .filter(|e| !matches!(e.finding.check, Check::Holding | Check::Preflight))
+            .map(|e| e.finding.reason)
+            .collect();
         all.sort();
         all
     };
     let changed = codes(&s.domain.evidence) != codes(&evidence);
+    let before = s.domain.evidence.clone();
     s.domain.evidence = evidence;
+    // A preflight stands beside the look that came before it, as long as the name leads where it led then.
+    let way = |list: &[Evidence]| list.iter().find(|e| e.finding.check == Check::Routing).map(|e| e.finding.reason);
+    if matches!(s.domain.claim, Claim::Queued | Claim::Live) && way(&before) == way(&s.domain.evidence) {
+        s.domain.evidence.extend(before.into_iter().filter(|e| e.finding.check == Check::Preflight));
+    }
     s.domain.looked_at = Some(now);
     changed
 }
@@ -107,10 +118,10 @@ pub fn look(s: &mut Situation, looked: &Looked, now: Moment, draw: Draw<'_>) -> 
     let mut out = match s.domain.claim {
         Claim::AwaitingDns => awaiting(s, looked.former, refused_before.as_ref(), now, draw),
         Claim::Queued => queued(s, now),
-        // A name that is live and not yet active goes on with its rollout; else nothing is due before somebody asks.
-        Claim::Live if s.domain.active_since.is_none() => Outcome::of(s, now),
+        Claim::Live => live(s, now),
         _ => Outcome::of(s, Moment::NEVER),
     };
+    say_the_tie(&mut out.domain);
     if let Some(actor) = asked_by {
         let told = Outcome::of(s, now).tell("check_asked", &actor, "a look was asked for and made", json!({}));
         out.events.splice(0..0, told.events);
@@ -131,6 +142,35 @@ pub fn look(s: &mut Situation, looked: &Looked, now: Moment, draw: Draw<'_>) -> 
         out.events.splice(0..0, told.events);
     }
     out
+}
+
+/// The tie of a live name, by what was seen now.
+fn live(s: &mut Situation, now: Moment) -> Outcome {
+    let before = tie::fold(&mut s.domain, now);
+    // A name that is live and not yet active goes on with its rollout; else nothing is due before somebody asks, or time counts.
+    let out = if s.domain.active_since.is_none() { Outcome::of(s, now) } else { Outcome::of(s, plan::next_tie_look(s)) };
+    let Some(before) = before else { return out };
+    let (kind, cause) = match s.domain.tie {
+        TieState::Held => ("tie_held", "what ties the name to its tenant is in place again"),
+        TieState::Weakened => ("tie_weakened", "of what ties the name to its tenant, a part is gone"),
+        TieState::Lost => {
+            ("tie_lost", "nothing ties the name to its tenant any more; its owner is asked to put the record back")
+        }
+    };
+    out.tell(kind, "nameplate", cause, json!({"before": before.as_str(), "now": s.domain.tie.as_str()}))
+}
+
+/// Says beside the ownership record what it means for the tie, and that it must stay where it is the only one.
+fn say_the_tie(d: &mut Domain) {
+    let way = d.evidence_of(Check::Routing).map(|e| e.finding.reason);
+    let alone = tie::by_record_alone(d, way) || matches!(way, Some(Reason::ProxiedReachable | Reason::ProxiedByCdn));
+    let words = if d.claim == Claim::Live { tie::words(d) } else { String::new() };
+    for finding in d.evidence.iter_mut().map(|e| &mut e.finding).filter(|f| f.check == Check::Ownership) {
+        finding.record_to_publish.iter_mut().for_each(|record| record.keep |= alone);
+        if !words.is_empty() {
+            finding.advice = format!("{} {words}", finding.advice).trim_start().to_owned();
+        }
+    }
 }
 
 /// `before`: why an earlier look could not make this claim the holder.
@@ -167,6 +207,7 @@ fn holding_finding(s: &Situation, reason: Reason, observed: &str) -> Finding {
         expected: format!("{} is nobody else's", s.domain.hostname),
         observed: vec![observed.to_owned()],
         seen_by: Vec::new(),
+        views: Vec::new(),
         advice: reason.sentence().to_owned(),
         found_at: None,
         found_via: None,
@@ -178,7 +219,8 @@ fn holding_finding(s: &Situation, reason: Reason, observed: &str) -> Finding {
 const FIRST: &str = "another claim became holder first";
 
 fn prove(s: &Situation, ends_quarantine_of: Option<DomainId>, now: Moment, draw: Draw<'_>, otherwise: Outcome) -> Outcome {
-    let mut out = Outcome::of(s, plan::next_look(s));
+    // Due at once: the order becomes eligible with the preflight.
+    let mut out = Outcome::of(s, now);
     // `awaiting_dns` always allows it; anything else would be a fault of `look`.
     if let Ok(claim) = s.domain.claim.after(ClaimStep::Prove) {
         out.domain.claim = claim;
@@ -192,7 +234,7 @@ fn prove(s: &Situation, ends_quarantine_of: Option<DomainId>, now: Moment, draw:
             purpose: Purpose::First,
             lane: Lane::Single,
             issuer_id: s.issuer.id.clone(),
-            not_before: now,
+            not_before: Moment::NEVER,
         })
         .note("proven", "ownership, routing and permission passed; this claim now holds the name");
     out.otherwise = Some(Box::new(otherwise));
@@ -200,7 +242,7 @@ fn prove(s: &Situation, ends_quarantine_of: Option<DomainId>, now: Moment, draw:
 }
 
 fn queued(s: &Situation, now: Moment) -> Outcome {
-    let next = plan::next_look(s);
+    let next = plan::next_look(s).min(plan::preflight_at(s));
     if s.domain.proof_gone() {
         return lose_proof(s, now);
     }
@@ -210,9 +252,9 @@ fn queued(s: &Situation, now: Moment) -> Outcome {
         return go_elsewhere(s, order, pass, now);
     }
     match order.state {
-        OrderState::Waiting if pass && order.not_before == Moment::NEVER => Outcome::of(s, next)
-            .order(order, OrderState::Waiting, now, |o| o.not_before = change::eligible_at(s, now))
-            .note("order_eligible", "every check passes again; the order waits for its turn"),
+        OrderState::Waiting if pass && order.not_before == Moment::NEVER && s.domain.preflight_passed().is_some() => {
+            preflight::eligible(s, order, now)
+        }
         OrderState::Waiting if !pass && order.not_before != Moment::NEVER => hold_back(s, order, now),
         OrderState::Granted if pass => Outcome::of(s, now),
         OrderState::Granted => {
@@ -228,7 +270,7 @@ fn queued(s: &Situation, now: Moment) -> Outcome {
 
 /// Another issuer was chosen with this look: the order goes there, and waits for its turn as everybody does.
 fn go_elsewhere(s: &Situation, order: &Order, pass: bool, now: Moment) -> Outcome {
-    let eligible = if pass { change::eligible_at(s, now) } else { Moment::NEVER };
+    let eligible = if pass && s.domain.preflight_passed().is_some() { change::eligible_at(s, now) } else { Moment::NEVER };
     let mut out = Outcome::of(s, plan::next_look(s)).order(order, OrderState::Waiting, now, |o| {
         o.issuer_id = s.issuer.id.clone();
         o.not_before = eligible;
@@ -244,7 +286,7 @@ fn go_elsewhere(s: &Situation, order: &Order, pass: bool, now: Moment) -> Outcom
     )
 }
 
-fn hold_back(s: &Situation, order: &Order, now: Moment) -> Outcome {
+pub(super) fn hold_back(s: &Situation, order: &Order, now: Moment) -> Outcome {
     let failing: Vec<_> =
         s.domain.evidence.iter().filter(|e| e.finding.verdict() != Verdict::Pass).map(|e| e.finding.reason.code()).collect();
     Outcome::of(s, plan::next_look(s)).order(order, OrderState::Waiting, now, |o| o.not_before = Moment::NEVER).tell(
@@ -261,6 +303,7 @@ fn lose_proof(s: &Situation, now: Moment) -> Outcome {
         out.domain.claim = claim;
         out.domain.claim_since = now;
     }
+    out.domain.evidence.retain(|e| e.finding.check != Check::Preflight);
     out = out.write(Write::FreeHolding);
     if let Some(order) = &s.order {
         out = out.order(order, OrderState::Failed, now, |_| {});

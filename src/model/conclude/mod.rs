@@ -7,6 +7,7 @@
 mod ca;
 mod change;
 mod look;
+mod preflight;
 mod remove;
 mod rollout;
 
@@ -19,6 +20,7 @@ pub use ca::{
 };
 pub use change::change;
 pub use look::{Former, Looked, Presence, look};
+pub use preflight::preflight;
 pub use remove::remove;
 pub use rollout::{FRESH_EDGE, Rollout, certificate_rollout, challenge_rollout, public_name, token_fetched};
 

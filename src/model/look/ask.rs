@@ -121,6 +121,10 @@ pub struct Ask {
     pub caa: Option<CaaAsk>,
     /// Ask whether the challenge name leads to us.
     pub delegation: Option<DelegationAsk>,
+    /// Ask what a name's TXT records say, beside the checks: nobody judges them.
+    pub text: Option<String>,
+    /// Ask which zone a name lies in, beside the checks.
+    pub zone_of: Option<String>,
 }
 
 impl Ask {
@@ -128,6 +132,17 @@ impl Ask {
     pub fn new(hostname: Hostname, platform: Platform) -> Self {
         let registered_domain = hostname.registered_domain().to_owned();
         let depth = Depth::Full;
-        Ask { hostname, registered_domain, depth, platform, ownership: None, routing: None, caa: None, delegation: None }
+        Ask {
+            hostname,
+            registered_domain,
+            depth,
+            platform,
+            ownership: None,
+            routing: None,
+            caa: None,
+            delegation: None,
+            text: None,
+            zone_of: None,
+        }
     }
 }

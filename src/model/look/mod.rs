@@ -8,6 +8,7 @@
 //! compare a name that did not pass [`name::canonical`], or read [`Answer::records`] without looking at [`Answer::outcome`].
 
 mod ask;
+pub mod extended_error;
 pub mod name;
 mod record;
 mod seen;

@@ -11,7 +11,7 @@ use crate::config::{Config, IssuerConfig};
 use crate::env::Env;
 use crate::model::issuer::Circuit;
 use crate::model::moment::Moment;
-use crate::store::{Store, issuers};
+use crate::store::{Store, issuer_health, issuers};
 use crate::telemetry::Chain;
 
 const PART: &str = "issuers";
@@ -101,7 +101,7 @@ pub(super) async fn examine_accounts(config: &Config, store: &Store, env: &Env, 
         Ok(rows) => rows,
         Err(e) => return report.broken(PART, "accounts", Chain(&e).to_string(), "check the database's own log"),
     };
-    let health = match issuers::health(store).await {
+    let health = match issuer_health::all(store).await {
         Ok(health) => health,
         Err(e) => return report.broken(PART, "accounts", Chain(&e).to_string(), "check the database's own log"),
     };

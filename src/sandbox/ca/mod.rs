@@ -2,7 +2,8 @@
 //!
 //! **Owns** accounts, orders, authorizations, nonces and a root of its own; nothing survives a restart. Two layers:
 //! [`CaState`] is the protocol without sockets, clock or system randomness (each method is told `now`), so a deterministic
-//! test drives it directly; [`TestCa`] puts JWS, nonces, HTTP and the validation of challenges around it.
+//! test drives it directly, or plays it as the application's own CA ([`DirectCa`]); [`TestCa`] puts JWS, nonces, HTTP and the
+//! validation of challenges around it.
 //! **May import** `env` and `model`. **Always holds:** every POST is signed, its nonce is used once, its `url` is the one asked for;
 //! a certificate covers exactly its order's names, each proven by its own authorization; each newOrder makes a new order
 //! (some CAs give back an open one; a client that relies on it loses orders elsewhere) and is counted.
@@ -13,6 +14,7 @@
 mod account;
 mod authority;
 mod csr;
+mod direct;
 mod entry;
 mod faults;
 mod http01;
@@ -37,6 +39,7 @@ mod tests;
 
 pub use account::AccountStatus;
 pub use authority::{Authority, AuthorityError};
+pub use direct::{DirectCa, Fetch};
 pub use entry::Endpoint;
 pub use faults::{Call, DropAnswer, Fault, Faults, RefuseNonces, Smooth};
 pub use http01::{CaaLookup, OverHttp, Resolve};

@@ -22,6 +22,7 @@ pub(super) mod offboard;
 pub(super) mod orders;
 pub(super) mod tenants;
 pub(super) mod tokens;
+pub(super) mod zone_file;
 
 use std::str::FromStr;
 

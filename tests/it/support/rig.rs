@@ -25,13 +25,13 @@ use nameplate::model::limits::{self, LimitName, Limits};
 use nameplate::model::look::Platform;
 use nameplate::model::moment::Moment;
 use nameplate::model::standing;
-use nameplate::reach::{Answer, Reach, ReachError, Served};
+use nameplate::reach::{Answer, Place, Reach, ReachError, Reply, Served};
+use nameplate::sandbox::ca::DirectCa;
 use nameplate::store::issuers::{self, IssuerSeed};
-use nameplate::store::{OpenSettings, Store, sql};
-use nameplate::vault::{MasterKey, Vault};
+use nameplate::store::{OpenSettings, Store, edges, sql};
+use nameplate::vault::distribution::{DistributionKey, Preflight};
+use nameplate::vault::{Context, MasterKey, Vault};
 use tokio::sync::Notify;
-
-use super::direct_ca::DirectCa;
 
 /// Cuts the worker at the n-th boundary it crosses from now on: the step's future is dropped there.
 #[derive(Clone, Default)]
@@ -80,6 +80,9 @@ impl Boundary for Scissors {
 pub struct EdgeSide {
     tokens: Arc<Mutex<HashMap<String, String>>>,
     serials: Arc<Mutex<HashMap<String, String>>>,
+    preflight: Arc<Mutex<Option<Preflight>>>,
+    says: Arc<Mutex<HashMap<(String, IpAddr), Says>>>,
+    asked: Arc<Mutex<Vec<String>>>,
 }
 
 #[async_trait]
@@ -96,11 +99,46 @@ impl Reach for EdgeSide {
         addresses.iter().map(answer).collect()
     }
 
-    async fn fetch_token(&self, _: &Hostname, token: &str, addresses: &[IpAddr]) -> Vec<Answer<String>> {
-        let body = self.tokens.lock().unwrap().get(token).cloned();
-        let answer =
-            |a: &IpAddr| Answer { address: *a, outcome: body.clone().ok_or(ReachError::TimedOut(Duration::from_secs(10))) };
+    async fn ask(&self, place: &Place, addresses: &[IpAddr]) -> Vec<Answer<Reply>> {
+        self.asked.lock().unwrap().push(place.to_string());
+        let said = self.says.lock().unwrap();
+        let answer = |a: &IpAddr| {
+            let at = said.get(&(place.host.to_string(), *a)).or_else(|| said.get(&(String::new(), *a)));
+            Answer { address: *a, outcome: at.map_or_else(|| Ok(self.edge_says(place)), |says| says(place)) }
+        };
         addresses.iter().map(answer).collect()
+    }
+}
+
+/// What an address answers.
+pub type Says = Arc<dyn Fn(&Place) -> Result<Reply, ReachError> + Send + Sync>;
+
+impl EdgeSide {
+    /// What the edge answers to a request for a token.
+    pub fn edge_says(&self, place: &Place) -> Reply {
+        let token = place.path.strip_prefix("/.well-known/acme-challenge/").unwrap_or_default();
+        let known = self.tokens.lock().unwrap().get(token).cloned();
+        let body = known.or_else(|| self.preflight.lock().unwrap().as_ref().and_then(|key| key.answer(token)));
+        let (status, body) = match body {
+            Some(body) => (200, body),
+            None => (404, "<h1>Not Found</h1>".to_owned()),
+        };
+        Reply { status, server: None, sent: None, body: body.into_bytes(), shown: None }
+    }
+
+    /// From now on `address` answers for `host` like this; for every host, where that is empty.
+    pub fn at(&self, host: &str, address: &str, says: Says) {
+        self.says.lock().unwrap().insert((host.to_owned(), address.parse().unwrap()), says);
+    }
+
+    /// From now on everything is answered by the edge again.
+    pub fn all_well(&self) {
+        self.says.lock().unwrap().clear();
+    }
+
+    /// The places asked for so far.
+    pub fn asked(&self) -> Vec<String> {
+        self.asked.lock().unwrap().clone()
     }
 }
 
@@ -171,7 +209,7 @@ impl Rig {
         zones.add_zone("acme.test", "ns1.acme.test", server);
         zones.add_zone("app.example", "ns1.app.example", server);
         zones.add("*.app.example. 60 IN A 192.0.2.80").unwrap();
-        let ca = DirectCa::new(&env);
+        let ca = DirectCa::new(&env).unwrap();
         let edge_side = EdgeSide::default();
         let tokens = edge_side.tokens.clone();
         ca.fetch_by(Arc::new(move |_, token| tokens.lock().unwrap().get(token).cloned()));
@@ -198,6 +236,7 @@ impl Rig {
                 routing_mode: RoutingMode::PerTenant,
                 shared_target: None,
                 apex_target: None,
+                preflight: true,
                 min_edges: 1,
             }),
             worker: "worker-0".into(),
@@ -214,7 +253,12 @@ impl Rig {
         .bind(vec![0_u8]))
         .await
         .unwrap();
+        let key = DistributionKey::generate(&env);
+        let id = key.id().to_string();
+        let sealed = app.vault.seal(&env, &Context::new("distribution-key", &id), &key.to_secret()).unwrap();
+        tx.execute(edges::insert_distribution_key(&id, 7, sealed.as_bytes(), env.now())).await.unwrap();
         tx.commit().await.unwrap();
+        *edge_side.preflight.lock().unwrap() = Some(Preflight::of(&key));
         let edge = mint!(env, EdgeId);
         let rig = Rig {
             hand,
@@ -243,7 +287,7 @@ impl Rig {
 
     /// A second CA, which is asked where the first may not or cannot issue. It calls itself by its name and `.test` in CAA.
     pub async fn add_issuer(&mut self, name: &str) -> Arc<DirectCa> {
-        let ca = DirectCa::called(&self.env, &format!("{name}.test"));
+        let ca = DirectCa::called(&self.env, &format!("{name}.test")).unwrap();
         let tokens = self.edge_side.tokens.clone();
         ca.fetch_by(Arc::new(move |_, token| tokens.lock().unwrap().get(token).cloned()));
         let (first, second): (Arc<dyn Authority>, Arc<dyn Authority>) = (self.ca.clone(), ca.clone());

@@ -1,20 +1,20 @@
-//! The sandbox's CA without sockets: its state behind the [`Authority`] role, for tests that drive time by hand.
+//! The CA without sockets: its state behind the [`Authority`] role, for worlds whose time is driven by hand.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use async_trait::async_trait;
-use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
-use nameplate::acme::{
+use crate::acme::{
     AccountRef, AccountStatus, AccountUrl, AcmeError, Authority, Authorization, AuthorizationStatus, Binding, Call,
     Challenge, ChallengeStatus, DirectoryFacts, Kind, OrderStatus, OrderView, PlacedOrder,
 };
-use nameplate::env::Env;
-use nameplate::model::hostname::Hostname;
-use nameplate::model::limits::Counted;
-use nameplate::model::moment::Moment;
-use nameplate::model::secret::Secret;
-use nameplate::sandbox::ca::{self, AccountNo, AuthorizationNo, CaState, Jwk, OrderNo, Problem, Settings};
+use crate::env::Env;
+use crate::model::hostname::Hostname;
+use crate::model::limits::Counted;
+use crate::model::moment::Moment;
+use crate::model::secret::Secret;
+use crate::sandbox::ca::{self, AccountNo, AuthorityError, AuthorizationNo, CaState, Jwk, OrderNo, Problem, Settings};
+use async_trait::async_trait;
+use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
 
 /// What the CA sees when it fetches a token by the public name.
 pub type Fetch = Arc<dyn Fn(&str, &str) -> Option<String> + Send + Sync>;
@@ -33,15 +33,16 @@ pub struct DirectCa {
 }
 
 impl DirectCa {
-    pub fn new(env: &Env) -> Arc<Self> {
+    /// A CA whose clock is `env`'s.
+    pub fn new(env: &Env) -> Result<Arc<Self>, AuthorityError> {
         DirectCa::called(env, "ca.test")
     }
 
     /// A CA that calls itself so in CAA records.
-    pub fn called(env: &Env, identity: &str) -> Arc<Self> {
+    pub fn called(env: &Env, identity: &str) -> Result<Arc<Self>, AuthorityError> {
         let settings = Settings { caa_identities: vec![identity.to_owned()], ..Settings::default() };
-        let state = CaState::new(settings, env.draw()).unwrap();
-        Arc::new(DirectCa {
+        let state = CaState::new(settings, env.draw())?;
+        Ok(Arc::new(DirectCa {
             state: Mutex::new(state),
             env: env.clone(),
             fetch: Mutex::new(None),
@@ -51,32 +52,32 @@ impl DirectCa {
             asked: Mutex::default(),
             keys: Mutex::default(),
             silent_key_change: Mutex::default(),
-        })
+        }))
     }
 
     /// How tokens are fetched.
     pub fn fetch_by(&self, fetch: Fetch) {
-        *self.fetch.lock().unwrap() = Some(fetch);
+        *self.fetch.lock().unwrap_or_else(PoisonError::into_inner) = Some(fetch);
     }
 
     /// The next newOrders end like this instead.
     pub fn refuse(&self, errors: impl IntoIterator<Item = AcmeError>) {
-        self.refusals.lock().unwrap().extend(errors);
+        self.refusals.lock().unwrap_or_else(PoisonError::into_inner).extend(errors);
     }
 
     /// Whatever newOrders were still to be refused is forgotten.
     pub fn refuse_nothing(&self) {
-        self.refusals.lock().unwrap().clear();
+        self.refusals.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     /// The next change of a key is done and its answer lost.
     pub fn lose_key_change(&self) {
-        *self.silent_key_change.lock().unwrap() = true;
+        *self.silent_key_change.lock().unwrap_or_else(PoisonError::into_inner) = true;
     }
 
     /// How many newOrders came, refused or not.
     pub fn asked(&self) -> usize {
-        *self.asked.lock().unwrap()
+        *self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// When each newOrder was counted.
@@ -86,27 +87,28 @@ impl DirectCa {
 
     /// All that was counted, in the order of counting.
     pub fn counted(&self) -> Vec<(Counted, Hostname, Moment)> {
-        self.counted.lock().unwrap().clone()
+        self.counted.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The next so many validations fail.
     pub fn fail_validations(&self, times: usize) {
-        *self.failing.lock().unwrap() = times;
+        *self.failing.lock().unwrap_or_else(PoisonError::into_inner) = times;
     }
 
     fn count(&self, what: Counted, name: &str, at: Moment) {
-        self.counted.lock().unwrap().push((what, Hostname::trusted(name), at));
+        self.counted.lock().unwrap_or_else(PoisonError::into_inner).push((what, Hostname::trusted(name), at));
     }
 
+    /// What the CA remembers.
     pub fn state(&self) -> MutexGuard<'_, CaState> {
-        self.state.lock().unwrap()
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn refused(call: Call, p: &Problem) -> AcmeError {
         AcmeError {
             call,
             kind: Kind::Refused,
-            problem: nameplate::acme::ProblemDoc::new(p.json()),
+            problem: crate::acme::ProblemDoc::new(p.json()),
             status: Some(400),
             retry_after: None,
             acted_on: false,
@@ -137,9 +139,12 @@ fn account(a: &AccountRef) -> AccountNo {
     AccountNo::from(a.url.0.as_str())
 }
 
-fn thumbprint(key: &Secret) -> String {
-    let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, key.expose()).unwrap();
-    Jwk::from_point(pair.public_key().as_ref()).unwrap().thumbprint()
+/// The thumbprint of an account's key (RFC 7638); what is no P-256 key is refused as a real CA refuses a signature by it.
+fn thumbprint(call: Call, key: &Secret) -> Result<String, AcmeError> {
+    let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, key.expose()).ok();
+    let jwk = pair.and_then(|pair| Jwk::from_point(pair.public_key().as_ref()));
+    let refused = || DirectCa::refused(call, &Problem::new(ca::Kind::BadPublicKey, "the account's key is no P-256 key"));
+    jwk.map(|jwk| jwk.thumbprint()).ok_or_else(refused)
 }
 
 #[async_trait]
@@ -150,7 +155,7 @@ impl Authority for DirectCa {
     }
 
     async fn register(&self, key: &Secret, _contacts: &[String]) -> Result<AccountUrl, AcmeError> {
-        let (no, _) = self.state().new_account(&thumbprint(key));
+        let (no, _) = self.state().new_account(&thumbprint(Call::NewAccount, key)?);
         Ok(AccountUrl(no.to_string()))
     }
 
@@ -159,7 +164,9 @@ impl Authority for DirectCa {
     }
 
     async fn account(&self, a: &AccountRef) -> Result<AccountStatus, AcmeError> {
-        if self.keys.lock().unwrap().get(&a.url).is_some_and(|known| *known != thumbprint(&a.key)) {
+        let asked_by = thumbprint(Call::Account, &a.key)?;
+        let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        if keys.get(&a.url).is_some_and(|known| *known != asked_by) {
             return Err(Self::refused(Call::Account, &Problem::new(ca::Kind::Unauthorized, "another key")));
         }
         Ok(AccountStatus::Valid)
@@ -167,8 +174,9 @@ impl Authority for DirectCa {
 
     async fn change_key(&self, a: &AccountRef, new_key: &Secret) -> Result<(), AcmeError> {
         self.account(a).await?;
-        self.keys.lock().unwrap().insert(a.url.clone(), thumbprint(new_key));
-        if std::mem::take(&mut *self.silent_key_change.lock().unwrap()) {
+        let new = thumbprint(Call::KeyChange, new_key)?;
+        self.keys.lock().unwrap_or_else(PoisonError::into_inner).insert(a.url.clone(), new);
+        if std::mem::take(&mut *self.silent_key_change.lock().unwrap_or_else(PoisonError::into_inner)) {
             return Err(AcmeError {
                 kind: Kind::Unanswered,
                 acted_on: true,
@@ -179,8 +187,8 @@ impl Authority for DirectCa {
     }
 
     async fn new_order(&self, a: &AccountRef, names: &[Hostname], _: Option<&str>) -> Result<PlacedOrder, AcmeError> {
-        *self.asked.lock().unwrap() += 1;
-        if let Some(error) = self.refusals.lock().unwrap().pop_front() {
+        *self.asked.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        if let Some(error) = self.refusals.lock().unwrap_or_else(PoisonError::into_inner).pop_front() {
             return Err(error);
         }
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
@@ -201,9 +209,10 @@ impl Authority for DirectCa {
         let state = self.state();
         let refused = |p: Problem| Self::refused(Call::Authorization, &p);
         let order = state.order(&account(a), &OrderNo::from(url), now).map_err(refused)?;
-        let no = order.authorizations[0].clone();
+        let gone = || refused(Problem::not_found("authorization", &order.no));
+        let no = order.authorizations.first().cloned().ok_or_else(gone)?;
         let v = state.authorization(&account(a), &no, now).map_err(refused)?;
-        let thumb = thumbprint(&a.key);
+        let thumb = thumbprint(Call::Authorization, &a.key)?;
         Ok(vec![Authorization {
             name: Hostname::trusted(&v.name),
             status: match v.status {
@@ -220,7 +229,7 @@ impl Authority for DirectCa {
                 status: ChallengeStatus::Pending,
                 problem: None,
             }),
-            problem: v.error.and_then(|p| nameplate::acme::ProblemDoc::new(p.json())),
+            problem: v.error.and_then(|p| crate::acme::ProblemDoc::new(p.json())),
             expires: Some(v.expires),
             retry_after: None,
         }])
@@ -231,8 +240,8 @@ impl Authority for DirectCa {
         let no = AuthorizationNo::from(challenge);
         let asked = self.state().respond(&account(a), &no, now).map_err(|p| Self::refused(Call::Challenge, &p))?;
         if let Some(look) = asked {
-            let fetch = self.fetch.lock().unwrap().clone();
-            let mut failing = self.failing.lock().unwrap();
+            let fetch = self.fetch.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let mut failing = self.failing.lock().unwrap_or_else(PoisonError::into_inner);
             let body = fetch.filter(|_| *failing == 0).and_then(|f| f(&look.host, &look.token));
             *failing = failing.saturating_sub(1);
             let outcome = match body {
