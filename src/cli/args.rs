@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 
 use super::backup::{BackupArgs, RestoredArgs};
+use super::bench::BenchCommand;
 use super::certificate::CertificateCommand;
 use super::doctor::DoctorArgs;
 use super::links::{HandOffLinkArgs, PortalLinkArgs};
@@ -60,6 +61,9 @@ pub(super) enum Command {
     Restored(RestoredArgs),
     /// Look at this installation: what is wrong and what to do
     Doctor(DoctorArgs),
+    /// Measure what this machine can do
+    #[command(subcommand)]
+    Bench(BenchCommand),
     /// Check the configuration, or describe its keys
     #[command(subcommand)]
     Config(ConfigCommand),

@@ -2,8 +2,8 @@
 
 use super::{
     ApiConfig, BrandConfig, ConfigError, DatabaseConfig, DnsConfig, EdgeConfig, FeedConfig, IssuerConfig, JobsConfig, Key,
-    LogConfig, MetricsConfig, NamesConfig, PortalConfig, Problem, ReachConfig, Reader, RoutingConfig, ServerConfig, Sources,
-    VaultConfig,
+    LogConfig, LooksConfig, MetricsConfig, NamesConfig, PortalConfig, Problem, ReachConfig, Reader, RoutingConfig,
+    ServerConfig, Sources, VaultConfig,
 };
 use crate::model::domain::RoutingMode;
 use crate::model::hostname::{Hostname, NameRules};
@@ -23,6 +23,7 @@ pub struct Config {
     pub names: NamesConfig,
     pub routing: RoutingConfig,
     pub dns: DnsConfig,
+    pub looks: LooksConfig,
     pub issuers: Vec<IssuerConfig>,
     pub reach: ReachConfig,
     pub feed: FeedConfig,
@@ -68,6 +69,7 @@ impl Config {
             names: NamesConfig::read(r),
             routing: RoutingConfig::read(r),
             dns: DnsConfig::read(r),
+            looks: LooksConfig::read(r),
             issuers: IssuerConfig::read_all(r),
             reach: ReachConfig::read(r),
             feed: FeedConfig::read(r),

@@ -33,4 +33,5 @@ pub mod sentence;
 pub mod slug;
 pub mod standing;
 pub mod tenant;
+pub mod traffic;
 pub mod vocabulary;

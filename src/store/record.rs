@@ -100,7 +100,7 @@ fn row(d: &Domain, event_seq: i64, (stands, until): (Standing, Option<Moment>), 
            due_at = CASE WHEN nudged >= $2 THEN $9 ELSE $10 END, lease_owner = NULL, lease_until = 0, settled = $2, \
            failures = $11, event_seq = $12, certificate_id = $13, active_since = $14, released_at = $15, \
            standing_since = CASE WHEN standing = $16 THEN standing_since ELSE $9 END, standing = $16, acts = $17, \
-           certificate_until = $18 \
+           certificate_until = $18, pace_from = CASE WHEN pace_from > $19 THEN pace_from ELSE $19 END \
          WHERE id = $1 AND generation = $2")
     .bind(d.id.as_str())
     .bind(d.generation)
@@ -119,7 +119,9 @@ fn row(d: &Domain, event_seq: i64, (stands, until): (Standing, Option<Moment>), 
     .bind(d.released_at)
     .bind(stands.code())
     .bind(stands.acts().as_str())
-    .bind(until))
+    .bind(until)
+    // Somebody may have asked for a look meanwhile, from which the pace begins anew.
+    .bind(d.pace_from))
 }
 
 struct Batch {
