@@ -54,6 +54,10 @@ async fn dns(app: &App, s: &mut Situation) -> Result<Conclusion, AppError> {
     let began = app.env.now();
     let label = format!("{}.{}", ask::TXT_LABEL, s.domain.hostname);
     let seen = app.look.look(&ask).await;
+    if let Some(wait) = seen.put_off {
+        // Nothing was seen, so nothing changes but the time; whoever reads the page is told it.
+        return Ok(Outcome::of(s, app.env.now() + wait).into());
+    }
     let mut findings = checks::judge(&ask, &seen);
     preflight::behind_proxy(app, s, &mut findings).await?;
     if s.issuer.account_url.is_none() {

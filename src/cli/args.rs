@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 
 use super::backup::{BackupArgs, RestoredArgs};
+use super::bench::BenchCommand;
 use super::certificate::CertificateCommand;
 use super::doctor::DoctorArgs;
 use super::links::{HandOffLinkArgs, PortalLinkArgs};
@@ -66,6 +67,9 @@ pub(super) enum Command {
     /// Run the product on virtual time, to plan capacity
     #[command(subcommand)]
     Simulate(super::simulate::SimulateCommand),
+    /// Measure what this machine can do
+    #[command(subcommand)]
+    Bench(BenchCommand),
     /// Check the configuration, or describe its keys
     #[command(subcommand)]
     Config(ConfigCommand),

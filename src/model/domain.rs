@@ -1,6 +1,7 @@
 //! A domain as the one door sees it: its row and everything next to it, read in one look at the store.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -9,8 +10,9 @@ use super::evidence::{Check, Evidence, Tie, Verdict};
 use super::hostname::Hostname;
 use super::id::{AttemptId, CertificateId, DomainId, GrantId, IssuerId, TenantId};
 use super::ledger::Limit;
+use super::look;
 use super::moment::Moment;
-use super::order::Order;
+use super::order::{Lane, Order, OrderState};
 use super::tenant::TenantStatus;
 use super::vocabulary::vocabulary;
 
@@ -82,6 +84,7 @@ pub struct Domain {
     pub id: DomainId,
     pub tenant_id: TenantId,
     pub hostname: Hostname,
+    pub lane: Lane,
     pub claim: Claim,
     pub claim_since: Moment,
     pub routing_mode: RoutingMode,
@@ -208,7 +211,7 @@ pub struct OpenIntent {
 
 /// Everything `plan` decides by.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "each field is one of the types above, or a count of edges")]
+#[expect(missing_docs, reason = "each field is one of the types above, a count of edges, or the lap of imported names")]
 pub struct Situation {
     pub domain: Domain,
     pub tenant_slug: String,
@@ -222,4 +225,22 @@ pub struct Situation {
     pub intent: Option<OpenIntent>,
     pub counted_edges: usize,
     pub min_edges: usize,
+    pub lap: Duration,
+}
+
+/// Who asks for looks without being somebody who waits for them.
+const OURSELVES: [&str; 2] = ["nameplate", "routine"];
+
+impl Situation {
+    /// The lane in which a look for this claim waits.
+    pub fn look_lane(&self) -> look::Lane {
+        let d = &self.domain;
+        let by_somebody = d.check_asked_by.as_deref().is_some_and(|by| !OURSELVES.contains(&by));
+        let grant_in_hand = self.order.as_ref().is_some_and(|o| o.state == OrderState::Granted);
+        match d.lane {
+            _ if d.check_is_owed() && by_somebody => look::Lane::CheckNow,
+            Lane::Bulk if !grant_in_hand => look::Lane::Bulk,
+            _ => look::Lane::Single,
+        }
+    }
 }

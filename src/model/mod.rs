@@ -37,5 +37,6 @@ pub mod slug;
 pub mod standing;
 pub mod tenant;
 pub mod tie;
+pub mod traffic;
 pub mod vocabulary;
 pub mod zone_file;

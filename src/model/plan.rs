@@ -9,7 +9,7 @@ use super::claim::Claim;
 use super::domain::{Effect, GrantState, Situation, TieState};
 use super::evidence::{Check, Verdict};
 use super::moment::Moment;
-use super::order::{Order, OrderState};
+use super::order::{Lane, Order, OrderState};
 use super::pace;
 use super::tenant::TenantStatus;
 use super::tie;
@@ -120,9 +120,13 @@ pub fn plan(s: &Situation, now: Moment) -> Next {
 
 /// When the records are to be looked at next.
 pub fn next_look(s: &Situation) -> Moment {
-    match s.domain.looked_at {
-        None => s.domain.created_at,
-        Some(at) => at + pace::look_again_in(s.domain.pace_from, at),
+    let d = &s.domain;
+    match d.looked_at {
+        None => d.created_at,
+        Some(at) if d.lane == Lane::Bulk => {
+            at + pace::look_at_import_in((d.pace_from > d.created_at).then_some(d.pace_from), at, s.lap)
+        }
+        Some(at) => at + pace::look_again_in(d.pace_from, at),
     }
 }
 

@@ -24,12 +24,13 @@ use crate::model::id::{DomainId, EdgeId, IssuerId, TenantId};
 use crate::model::ledger::{Limit, ORDERS_PER_ACCOUNT};
 use crate::model::look::Platform;
 use crate::model::moment::Moment;
-use crate::reach::{Answer, Reach, ReachError, Served};
+use crate::reach::{Answer, Place, Reach, ReachError, Reply, Served};
 use crate::sandbox::ca::DirectCa;
 use crate::store::feed::{self, FeedRow, Scope};
 use crate::store::issuers::{self, IssuerSeed};
 use crate::store::{OpenSettings, Store, edges, views};
-use crate::vault::{MasterKey, Vault};
+use crate::vault::distribution::{DistributionKey, Preflight};
+use crate::vault::{Context, MasterKey, Vault};
 
 /// Where canonical hosts are, and what they resolve to.
 const SUFFIX: &str = "app.example";
@@ -49,6 +50,7 @@ struct Front(Arc<Mutex<Shown>>);
 struct Shown {
     tokens: HashMap<String, String>,
     serials: HashMap<String, String>,
+    preflight: Option<Preflight>,
 }
 
 impl Front {
@@ -68,10 +70,15 @@ impl Reach for Front {
         addresses.iter().map(|address| Answer { address: *address, outcome: outcome() }).collect()
     }
 
-    async fn fetch_token(&self, _: &Hostname, token: &str, addresses: &[IpAddr]) -> Vec<Answer<String>> {
-        let body = self.shown().tokens.get(token).cloned();
-        let outcome = || body.clone().ok_or(ReachError::TimedOut(Duration::from_secs(10)));
-        addresses.iter().map(|address| Answer { address: *address, outcome: outcome() }).collect()
+    async fn ask(&self, place: &Place, addresses: &[IpAddr]) -> Vec<Answer<Reply>> {
+        let token = place.path.rsplit('/').next().unwrap_or_default();
+        let shown = self.shown();
+        let known = shown.tokens.get(token).cloned();
+        let said = known.or_else(|| shown.preflight.as_ref().and_then(|key| key.answer(token)));
+        let status = if said.is_some() { 200 } else { 404 };
+        let body = said.unwrap_or_default().into_bytes();
+        let reply = Reply { status, server: None, sent: None, body, shown: None };
+        addresses.iter().map(|address| Answer { address: *address, outcome: Ok(reply.clone()) }).collect()
     }
 }
 
@@ -121,6 +128,7 @@ impl World {
             worker: "worker-0".into(),
             bells: Bells::default(),
             fleet: app::fleet::Snapshots::default(),
+            lap: Arc::default(),
             boundary: Arc::new(blade.clone()),
             meters: Arc::default(),
         };
@@ -128,6 +136,11 @@ impl World {
         let epoch = env.now().micros();
         let row = FeedRow { epoch, signing_key: vec![0], tls_key: vec![0], tls_cert: String::new() };
         app.store.execute(feed::create(&row)).await?;
+        let key = DistributionKey::generate(&env);
+        let id = key.id().to_string();
+        let sealed = app.vault.seal(&env, &Context::new("distribution-key", &id), &key.to_secret())?;
+        app.store.execute(edges::insert_distribution_key(&id, epoch, sealed.as_bytes(), env.now())).await?;
+        front.shown().preflight = Some(Preflight::of(&key));
         let edge = mint!(env, EdgeId);
         app.store.execute(edges::insert(&edge, "edge-1", &[1], &[1], env.now())).await?;
         let cursor = Position { epoch, seq: 0 };
@@ -224,6 +237,7 @@ fn settings() -> Settings {
         shared_target: None,
         apex_target: None,
         min_edges: 1,
+        preflight: true,
         contacts: Vec::new(),
     }
 }

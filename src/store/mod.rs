@@ -27,6 +27,7 @@ pub mod health;
 pub mod imports;
 pub mod issuers;
 pub mod kept_answers;
+pub mod lap;
 pub mod links;
 pub mod offboarding;
 mod open;

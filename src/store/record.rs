@@ -100,7 +100,8 @@ fn row(d: &Domain, event_seq: i64, (stands, until): (Standing, Option<Moment>), 
            due_at = CASE WHEN nudged >= $2 THEN $9 ELSE $10 END, lease_owner = NULL, lease_until = 0, settled = $2, \
            failures = $11, event_seq = $12, certificate_id = $13, active_since = $14, released_at = $15, \
            standing_since = CASE WHEN standing = $16 THEN standing_since ELSE $9 END, standing = $16, acts = $17, \
-           certificate_until = $18, lost_for_us = $19, counted_until = $20 \
+           certificate_until = $18, lost_for_us = $19, counted_until = $20, \
+           pace_from = CASE WHEN pace_from > $21 THEN pace_from ELSE $21 END \
          WHERE id = $1 AND generation = $2")
     .bind(d.id.as_str())
     .bind(d.generation)
@@ -121,7 +122,9 @@ fn row(d: &Domain, event_seq: i64, (stands, until): (Standing, Option<Moment>), 
     .bind(stands.acts().as_str())
     .bind(until)
     .bind(d.lost_for_us)
-    .bind(d.counted_until))
+    .bind(d.counted_until)
+    // Somebody may have asked for a look meanwhile, from which the pace begins anew.
+    .bind(d.pace_from))
 }
 
 struct Batch {

@@ -8,6 +8,7 @@ use crate::model::hostname::Hostname;
 use crate::model::id::DomainId;
 use crate::model::moment::Moment;
 use crate::model::order::Order;
+use crate::model::pace;
 
 /// Takes the lease of a domain that is due, raising its generation; nothing when it is not due or somebody else has it.
 pub async fn take(store: &Store, id: &DomainId, owner: &str, now: Moment, lease: Duration) -> StoreResult<Option<Domain>> {
@@ -101,6 +102,7 @@ pub fn domain(row: &Row) -> StoreResult<Domain> {
         id: row.parse("id")?,
         tenant_id: row.parse("tenant_id")?,
         hostname: Hostname::trusted(&row.text("hostname")?),
+        lane: row.parse("lane")?,
         claim: row.parse("claim")?,
         claim_since: row.moment("claim_since")?,
         routing_mode: row.parse("routing_mode")?,
@@ -163,6 +165,7 @@ fn situation(row: Option<Row>, domain: Domain, edges: CountedEdges) -> StoreResu
         intent,
         counted_edges: usize::try_from(row.int("edges")?).unwrap_or(0),
         min_edges: edges.min,
+        lap: pace::SHORTEST_LAP,
         domain,
     })
 }

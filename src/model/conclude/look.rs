@@ -12,6 +12,7 @@ use crate::model::id::{DomainId, OrderId};
 use crate::model::moment::Moment;
 use crate::model::order::{Lane, Order, OrderState, Purpose};
 use crate::model::outcome::{Outcome, Write};
+use crate::model::pace;
 use crate::model::plan;
 use crate::model::reason::Reason;
 use crate::model::tie;
@@ -114,7 +115,12 @@ fn fold(s: &mut Situation, looked: &Looked, now: Moment) -> bool {
 pub fn look(s: &mut Situation, looked: &Looked, now: Moment, draw: Draw<'_>) -> Outcome {
     let asked_by = s.domain.check_is_owed().then(|| s.domain.check_asked_by.clone()).flatten();
     let refused_before = s.domain.evidence_of(Check::Holding).cloned();
+    let looked_before = s.domain.looked_at.is_some();
     let changed = fold(s, looked, now);
+    if changed && looked_before && s.domain.lane == Lane::Bulk {
+        let touched = (s.domain.pace_from > s.domain.created_at).then_some(s.domain.pace_from);
+        s.domain.pace_from = pace::touched_at(touched, now).map_or(s.domain.pace_from, |at| at.max(s.domain.pace_from));
+    }
     let mut out = match s.domain.claim {
         Claim::AwaitingDns => awaiting(s, looked.former, refused_before.as_ref(), now, draw),
         Claim::Queued => queued(s, now),
@@ -232,7 +238,7 @@ fn prove(s: &Situation, ends_quarantine_of: Option<DomainId>, now: Moment, draw:
         .write(Write::OpenOrder {
             id: OrderId::mint(now, draw()),
             purpose: Purpose::First,
-            lane: Lane::Single,
+            lane: s.domain.lane,
             issuer_id: s.issuer.id.clone(),
             not_before: Moment::NEVER,
         })

@@ -100,7 +100,7 @@ prop_compose! {
         Situation {
             tenant_status: TenantStatus::Active,
             domain: Domain {
-                id: id.clone(), tenant_id: tenant, hostname: Hostname::trusted("support.acme.test"), claim: Claim::ALL[claim],
+                id: id.clone(), tenant_id: tenant, hostname: Hostname::trusted("support.acme.test"), lane: Lane::Single, claim: Claim::ALL[claim],
                 claim_since: at(opened), routing_mode: RoutingMode::PerTenant, target: "acme.app.example".to_owned(),
                 attempt_id: AttemptId::mint(NOW, [5; 10]), evidence, looked_at, pace_from: at(opened),
                 check_asked_at: asked.map(at), check_asked_by: asked.map(|_| "tenant".to_owned()), public_probe: None,
@@ -140,6 +140,7 @@ prop_compose! {
             },
             counted_edges: usize::from(failures < 5),
             min_edges: 1,
+            lap: crate::model::pace::SHORTEST_LAP,
             order,
         }
     }

@@ -117,6 +117,7 @@ texts! {
     check_caa = "Permission for our certificate authority";
     check_delegation = "The challenge name";
     check_holding = "Nobody else holds the name";
+    check_preflight = "Requests reach us";
     expected = "Expected";
     observed = "Observed";
     nothing_seen = "nothing";
