@@ -6,6 +6,7 @@
 
 mod ca;
 mod change;
+mod holding;
 mod look;
 mod remove;
 mod rollout;
@@ -18,7 +19,8 @@ pub use ca::{
     order_status, placed, trouble,
 };
 pub use change::change;
-pub use look::{Former, Looked, Presence, look};
+pub use holding::{Former, Presence};
+pub use look::{Looked, look};
 pub use remove::remove;
 pub use rollout::{FRESH_EDGE, Rollout, certificate_rollout, challenge_rollout, public_name, token_fetched};
 
