@@ -125,6 +125,9 @@ reasons! {
     ChallengeNoWildcard = "challenge_no_wildcard", Fail, Tenant, Silent, "A wildcard certificate needs the record at the challenge name.";
     ChallengeBlockedByProxy = "challenge_blocked_by_proxy", Fail, Tenant, Silent, "A proxy in front of the name keeps the certificate authority's check from reaching us.";
     HeldElsewhere = "held_elsewhere", Wait, Tenant, Silent, "Another account holds this name and still proves it; its ownership record must go before the name can move.";
+    HandoverRuns = "handover_runs", Wait, Nobody, Silent, "The present holder's ownership record is gone and yours is there; the name moves once that has been seen for 72 hours.";
+    HandoverDue = "handover_due", Pass, Nobody, Silent, "The former holder's ownership record has been gone for 72 hours; the name moves together with the new certificate.";
+    NameContested = "name_contested", Fail, Tenant, Silent, "Your ownership record is gone and somebody else's is there; the name can move to them unless yours comes back.";
     IssuerNotReady = "issuer_not_ready", Unknown, Platform, Silent, "The certificate authority has not answered us yet; we ask again on our own, and nothing needs to change at your side.";
     Quarantined = "quarantined", Wait, Nobody, Silent, "The name was let go a short while ago and rests until its former owner's record is gone.";
 }

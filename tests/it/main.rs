@@ -13,6 +13,7 @@ mod browser;
 mod ca_trouble;
 mod certbot;
 mod claims;
+mod claims_meet;
 mod cli;
 mod crash;
 mod deploy;

@@ -2,10 +2,12 @@
 
 use serde_json::json;
 
-use super::holding::{Former, awaiting};
+use super::holding::{Before, Former, awaiting, holders_look};
+use super::remove::end_work;
+use super::successor;
 use super::{Draw, change};
 use crate::model::claim::{Claim, ClaimStep};
-use crate::model::domain::{GrantState, Situation};
+use crate::model::domain::{GrantState, Role, Situation};
 use crate::model::evidence::{Check, Evidence, Finding, Verdict};
 use crate::model::moment::Moment;
 use crate::model::order::{Order, OrderState};
@@ -38,15 +40,21 @@ fn fold(s: &mut Situation, looked: &Looked, now: Moment) -> bool {
 /// What a look means. The situation is folded too, so that the caller can plan on without a trip to the store.
 pub fn look(s: &mut Situation, looked: &Looked, now: Moment, draw: Draw<'_>) -> Outcome {
     let asked_by = s.domain.check_is_owed().then(|| s.domain.check_asked_by.clone()).flatten();
-    let refused_before = s.domain.evidence_of(Check::Holding).cloned();
+    let before = Before::of(s);
     let changed = fold(s, looked, now);
     let mut out = match s.domain.claim {
-        Claim::AwaitingDns => awaiting(s, looked.former, refused_before.as_ref(), now, draw),
-        Claim::Queued => queued(s, now),
+        Claim::AwaitingDns => awaiting(s, looked.former, &before, now, draw),
+        Claim::Queued => match successor::look_back(s, looked.former, now) {
+            Some(out) => out,
+            None => queued(s, now),
+        },
         // A name that is live and not yet active goes on with its rollout; else nothing is due before somebody asks.
         Claim::Live if s.domain.active_since.is_none() => Outcome::of(s, now),
         _ => Outcome::of(s, Moment::NEVER),
     };
+    if s.domain.claim == Claim::Live {
+        out = holders_look(s, now, out);
+    }
     if let Some(actor) = asked_by {
         let told = Outcome::of(s, now).tell("check_asked", &actor, "a look was asked for and made", json!({}));
         out.events.splice(0..0, told.events);
@@ -75,13 +83,14 @@ fn queued(s: &Situation, now: Moment) -> Outcome {
         return lose_proof(s, now);
     }
     let Some(order) = &s.order else { return Outcome::of(s, now) };
-    let pass = s.domain.all_pass();
+    let pass = plan::may_order(s);
     match order.state {
         OrderState::Waiting if pass && order.not_before == Moment::NEVER => Outcome::of(s, next)
             .order(order, OrderState::Waiting, now, |o| o.not_before = change::eligible_at(s, now))
             .note("order_eligible", "every check passes again; the order waits for its turn"),
         OrderState::Waiting if !pass && order.not_before != Moment::NEVER => hold_back(s, order, now),
-        OrderState::Granted if pass => Outcome::of(s, now),
+        // Only a claim that is to follow another looks while the CA signs.
+        OrderState::Granted | OrderState::Finalizing if pass => Outcome::of(s, now),
         OrderState::Granted => {
             let mut out = hold_back(s, order, now);
             if let Some(grant) = s.grant.as_ref().filter(|g| g.state == GrantState::Open) {
@@ -110,12 +119,12 @@ fn lose_proof(s: &Situation, now: Moment) -> Outcome {
         out.domain.claim = claim;
         out.domain.claim_since = now;
     }
-    out = out.write(Write::FreeHolding);
-    if let Some(order) = &s.order {
-        out = out.order(order, OrderState::Failed, now, |_| {});
-    }
-    if let Some(grant) = s.grant.as_ref().filter(|g| g.state == GrantState::Open) {
-        out = out.write(Write::GrantReturned(grant.id.clone(), GrantState::Open));
+    out = end_work(s, out, now);
+    if s.role() == Role::Successor {
+        out.domain.evidence.retain(|e| e.finding.check != Check::Holding);
+        out = successor::withdraw(s, out);
+    } else {
+        out = out.write(Write::FreeHolding);
     }
     out.note("proof_lost", "the ownership record is gone before the first certificate; the name is held no longer")
 }

@@ -10,6 +10,7 @@ mod holding;
 mod look;
 mod remove;
 mod rollout;
+mod successor;
 
 #[cfg(test)]
 mod tests;
