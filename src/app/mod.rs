@@ -26,6 +26,7 @@ mod keys;
 pub mod links;
 mod observe;
 pub mod offboard;
+pub mod pair;
 pub mod remove;
 pub mod restore;
 pub mod routine;

@@ -3,22 +3,41 @@
 //! A link is mutual or it is none: each row names the other, and both are the same tenant's. A redirect travels with the host's
 //! own route, so an edge that knows one knows where it leads.
 
-use super::{Stmt, StoreResult, Tx, sql};
+use super::{Row, Stmt, StoreResult, Tx, sql};
+use crate::model::claim::Claim;
 use crate::model::domain::Domain;
 use crate::model::hostname::Hostname;
 use crate::model::id::{DomainId, TenantId};
 use crate::model::moment::Moment;
 use crate::model::notice::NoticeKind;
 
-/// A linked claim next to its other half, as locked by this transaction.
+/// A claim as its link sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "columns of the schema, described there")]
 pub struct Half {
     pub id: DomainId,
+    pub tenant_id: TenantId,
     pub hostname: Hostname,
+    pub claim: Claim,
     pub event_seq: i64,
-    pub open: bool,
     pub redirects: bool,
+}
+
+fn half(row: &Row) -> StoreResult<Half> {
+    Ok(Half {
+        id: row.parse("id")?,
+        tenant_id: row.parse("tenant_id")?,
+        hostname: Hostname::trusted(&row.text("hostname")?),
+        claim: row.parse("claim")?,
+        event_seq: row.int("event_seq")?,
+        redirects: row.int("redirects")? != 0,
+    })
+}
+
+/// The claim with this id.
+pub async fn one(tx: &mut Tx, id: &DomainId) -> StoreResult<Option<Half>> {
+    let stmt = sql("SELECT id, tenant_id, hostname, claim, event_seq, redirects FROM domains WHERE id = $1");
+    tx.fetch_optional(stmt.bind(id.as_str())).await?.as_ref().map(half).transpose()
 }
 
 /// Locks both halves, always in the same order; none where `id` has no other half.
@@ -29,16 +48,9 @@ pub async fn lock(tx: &mut Tx, id: &DomainId) -> StoreResult<Option<(Half, Half)
         let each = row.text("id")?;
         let locked = sql("UPDATE domains SET redirects = redirects WHERE id = $1 AND (id = $2 OR linked_domain_id = $2) \
              AND EXISTS (SELECT 1 FROM domains p WHERE p.id = domains.linked_domain_id AND p.linked_domain_id = domains.id \
-               AND p.tenant_id = domains.tenant_id) RETURNING id, hostname, event_seq, claim, redirects");
+               AND p.tenant_id = domains.tenant_id) RETURNING id, tenant_id, hostname, event_seq, claim, redirects");
         if let Some(row) = tx.fetch_optional(locked.bind(each).bind(id.as_str())).await? {
-            let claim: crate::model::claim::Claim = row.parse("claim")?;
-            halves.push(Half {
-                id: row.parse("id")?,
-                hostname: Hostname::trusted(&row.text("hostname")?),
-                event_seq: row.int("event_seq")?,
-                open: claim.is_open(),
-                redirects: row.int("redirects")? != 0,
-            });
+            halves.push(half(&row)?);
         }
     }
     let own = halves.iter().position(|half| half.id == *id);

@@ -7,8 +7,10 @@ use nameplate::dns::world::{Fault, How};
 use nameplate::model::claim::Claim;
 use nameplate::model::id::{DomainId, TenantId};
 use nameplate::store::sql;
+use serde_json::json;
 
 use crate::support::rig::Rig;
+use crate::support::web::Web;
 
 const NAME: &str = "shop.acme.test";
 const HOUR: Duration = Duration::from_secs(3600);
@@ -67,6 +69,14 @@ impl Met {
         self.txt(&self.next, true).await;
         self.way(&self.holder, false).await;
         self.way(&self.next, true).await;
+    }
+
+    /// The clock as it stands after 71 hours, without living through them.
+    async fn nearly_over(&self) {
+        self.rig.pass(Duration::from_secs(1200)).await;
+        let counted = i64::try_from((71 * HOUR).as_micros()).unwrap();
+        let stmt = sql("UPDATE holdings SET successor_counted = $1 WHERE successor_id = $2");
+        assert_eq!(self.rig.app.store.execute(stmt.bind(counted).bind(self.next.as_str())).await.unwrap(), 1);
     }
 
     async fn state(&self, id: &DomainId) -> String {
@@ -163,7 +173,7 @@ async fn a_hand_over_survives_a_crash_at_every_boundary() {
         let met = Met::new(3, NAME).await;
         let rig = &met.rig;
         met.swap().await;
-        rig.pass(71 * HOUR).await;
+        met.nearly_over().await;
         rig.scissors.set(cut);
         let end = rig.env.now() + 12 * HOUR;
         let mut cuts = 0;
@@ -222,7 +232,7 @@ async fn a_record_that_comes_back_at_the_last_moment_keeps_the_name() {
         let met = Met::new(5, NAME).await;
         let rig = &met.rig;
         met.swap().await;
-        rig.pass(71 * HOUR).await;
+        met.nearly_over().await;
         let mut turns = 0;
         while met.state(&met.next).await != "queued" {
             rig.turn().await;
@@ -436,4 +446,58 @@ async fn wildcards_and_exact_names_are_held_separately() {
     let seen = rig.events(&exact).await;
     assert!(!seen.contains(&"proved_elsewhere".to_owned()), "{seen:?}");
     rig.check_invariants().await;
+}
+
+/// By no route and no word can a tenant tell a held name from a free one before its own record is seen.
+#[tokio::test]
+async fn a_held_name_looks_like_a_free_one_through_every_route() {
+    let mut seen = Vec::new();
+    for held in [false, true] {
+        let web = Web::new(81).await;
+        let (acme, _) = web.tenant("acme").await;
+        let (beta, token) = web.tenant("beta").await;
+        let holder = web.rig.claim(&acme, if held { NAME } else { "other.acme.test" }).await;
+        web.rig.publish(&holder, if held { NAME } else { "other.acme.test" }).await;
+        web.rig.until_active(&holder, HOUR).await;
+        let made = web.api(&token, "POST", "/api/v1/domains", Some(json!({ "hostname": NAME }))).await;
+        assert_eq!(made.status, 201, "{}", made.body);
+        let id: DomainId = made.json()["id"].as_str().unwrap().parse().unwrap();
+        let (value, began) = (web.rig.value(&id).await, web.rig.env.now());
+        // The same DNS in both worlds, so that what differs is what we say.
+        let target = web.rig.domain_text(&holder, "target").await.unwrap();
+        if !held {
+            web.rig.zones.add(&format!("{NAME}. 60 IN CNAME {target}.")).unwrap();
+            let record = format!("_nameplate-challenge.{NAME}. 60 IN TXT \"{}\"", web.rig.value(&holder).await);
+            web.rig.zones.add(&record).unwrap();
+        }
+        web.rig.pass(HOUR).await;
+        let cookie = web.admin(&beta).await;
+        let mut told = format!("{} {}", made.status, made.body);
+        for path in [
+            format!("/api/v1/domains/{id}"),
+            format!("/api/v1/domains/{id}/evidence"),
+            format!("/api/v1/domains?hostname={NAME}"),
+            format!("/api/v1/explain?hostname={NAME}"),
+            format!("/api/v1/events?domain={id}"),
+        ] {
+            told += &web.api(&token, "GET", &path, None).await.body;
+        }
+        told += &web.page(&cookie, &format!("/domains/{id}")).await.body;
+        told += &web.page(&cookie, "/domains").await.body;
+        let due = web.rig.app.store.query(sql("SELECT due_at FROM domains WHERE id = $1").bind(id.as_str())).await.unwrap();
+        let rhythm = due[0].moment("due_at").unwrap().since(began);
+        told += &format!(" {rhythm:?} {:?}", web.rig.events(&id).await);
+        for (what, with) in [(value.as_str(), "VALUE"), (id.as_str(), "ID"), (&web.rig.value(&holder).await, "THEIRS")] {
+            told = told.replace(what, with);
+        }
+        seen.push(words(&told));
+    }
+    assert_eq!(seen[0], seen[1]);
+}
+
+/// What is said, without what is drawn anew in every world: times, tokens, positions.
+fn words(text: &str) -> Vec<String> {
+    let drawn = |c: char| c.is_ascii_digit();
+    let split = text.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '-' || c == '.'));
+    split.filter(|w| !w.is_empty() && !w.contains(drawn)).map(str::to_owned).collect()
 }

@@ -334,7 +334,10 @@ fn contested(s: &Situation, now: Moment) -> Option<Evidence> {
         None => "the name can move once the record has been seen gone for 72 hours".to_owned(),
     };
     let said = format!("since {} your record is gone and somebody else's is there; {when}", clock.since.in_words());
-    Some(holding_evidence(s, Reason::NameContested, &said, now))
+    let mut evidence = holding_evidence(s, Reason::NameContested, &said, now);
+    evidence.finding.advice =
+        format!("To keep the name, publish your ownership record again; its value is {}.", s.attempt.value);
+    Some(evidence)
 }
 
 /// News from somebody else's step goes into the history.

@@ -14,7 +14,9 @@ use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement
 use utoipa::openapi::{Ref, RefOr, Required};
 use utoipa::{Modify, OpenApi, ToSchema};
 
-use super::{certificates, contacts, domains, edges, events, explain, history, links, offboard, orders, tenants, tokens};
+use super::{
+    certificates, contacts, domains, edges, events, explain, history, links, offboard, orders, redirect, tenants, tokens,
+};
 
 /// What is wrong with one field.
 #[derive(ToSchema)]
@@ -81,6 +83,7 @@ struct ProblemDocument {
         offboard::remove_tenant, offboard::list_dangling,
         contacts::add_contact, contacts::list_contacts, contacts::remove_contact,
         domains::claim_domain, domains::list_domains, domains::get_domain, domains::check_domain, domains::remove_domain,
+        redirect::change_domain,
         history::list_attempts, history::list_evidence, explain::explain_hostname,
         links::create_portal_link, links::list_portal_links, links::revoke_portal_link,
         links::create_hand_off_link, links::list_hand_off_links, links::revoke_hand_off_link,
