@@ -28,6 +28,7 @@ pub mod lap;
 pub mod links;
 mod observe;
 pub mod offboard;
+pub mod pair;
 mod preflight;
 pub mod remove;
 pub mod restore;

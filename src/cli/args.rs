@@ -180,6 +180,20 @@ pub(super) enum DomainCommand {
         /// For which tenant, by slug or id; an operator's token needs it
         #[arg(long)]
         tenant: Option<String>,
+        /// Also claim its other half, www or the bare name, and link both
+        #[arg(long)]
+        with_www: bool,
+        /// Which of the two the visitors of the other are sent on to
+        #[arg(long, value_name = "HOSTNAME", requires = "with_www")]
+        redirect_to: Option<String>,
+    },
+    /// Send visitors on to the other half, www or the bare name
+    Redirect {
+        /// Id or hostname
+        domain: String,
+        /// Keep them here from now on
+        #[arg(long)]
+        off: bool,
     },
     /// List domains
     List {

@@ -12,7 +12,9 @@ use super::id::{AttemptId, CertificateId, DomainId, GrantId, IssuerId, TenantId}
 use super::ledger::Limit;
 use super::look;
 use super::moment::Moment;
+use super::notice::Notice;
 use super::order::{Lane, Order, OrderState};
+use super::succession::Succession;
 use super::tenant::TenantStatus;
 use super::vocabulary::vocabulary;
 
@@ -166,6 +168,8 @@ pub struct Holding {
     pub since: Moment,
     /// The ownership value of the domain that holds or held it.
     pub value: Option<String>,
+    /// The claim that is to hold it next.
+    pub successor: Option<Succession>,
 }
 
 /// A grant in hand.
@@ -223,6 +227,7 @@ pub struct Situation {
     pub grant: Option<Grant>,
     pub certificate: Option<InUse>,
     pub intent: Option<OpenIntent>,
+    pub notice: Option<Notice>,
     pub counted_edges: usize,
     pub min_edges: usize,
     pub lap: Duration,
@@ -242,5 +247,33 @@ impl Situation {
             Lane::Bulk if !grant_in_hand => look::Lane::Bulk,
             _ => look::Lane::Single,
         }
+    }
+}
+
+/// What a claim is to the holding of its hostname.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// It holds the name.
+    Holder,
+    /// It is to hold it next; its clock may still run.
+    Successor,
+    /// Neither.
+    Neither,
+}
+
+impl Situation {
+    /// What this claim is to the holding of its hostname.
+    pub fn role(&self) -> Role {
+        match &self.holding {
+            Some(h) if h.state == HoldingState::Held && h.domain_id.as_ref() == Some(&self.domain.id) => Role::Holder,
+            Some(h) if h.successor.as_ref().is_some_and(|s| s.domain_id == self.domain.id) => Role::Successor,
+            _ => Role::Neither,
+        }
+    }
+
+    /// This claim's clock, while it is to hold the name next.
+    pub fn succession(&self) -> Option<&Succession> {
+        let clock = self.holding.as_ref()?.successor.as_ref()?;
+        (self.role() == Role::Successor).then_some(clock)
     }
 }

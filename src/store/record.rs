@@ -1,7 +1,7 @@
 //! Recording: the intent before an effect, the outcome after a step. A stale generation can write neither.
 
-use super::{Stmt, Store, StoreError, StoreResult, Tx, outbox, sql};
-use crate::model::domain::{Domain, Effect, Situation};
+use super::{Stmt, Store, StoreError, StoreResult, Tx, holdings, outbox, pairs, sql};
+use crate::model::domain::{Domain, Effect, Role, Situation};
 use crate::model::id::{EventId, GrantId, OrderId};
 use crate::model::ledger::{ORDERS_PER_ACCOUNT, UNANSWERED};
 use crate::model::moment::Moment;
@@ -150,12 +150,31 @@ impl Batch {
         match write {
             Write::TakeHolding { ends_quarantine_of } => {
                 self.holding = Some(self.stmts.len());
-                self.free(take_holding(d, ends_quarantine_of.as_ref().map(|f| f.as_str()), now));
+                self.free(holdings::take(d, ends_quarantine_of.as_ref().map(|f| f.as_str()), now));
+                self.free(holdings::others_queued(d, now));
                 if let Some(former) = ends_quarantine_of {
                     self.destroy_certificate_keys(former.as_str(), now, id);
                     self.free(nudge(former.as_str(), now));
                 }
             }
+            Write::Succeed { holder, clock } => {
+                self.holding = Some(self.stmts.len());
+                self.free(holdings::succeed(d, holder, clock));
+            }
+            Write::EndSuccession { of } => {
+                self.free(holdings::end_succession(d, of));
+                self.free(holdings::others_look(d, now));
+            }
+            Write::TakeOver { from } => {
+                self.holding = Some(self.stmts.len());
+                self.free(holdings::take_over(d, from, now));
+                for stmt in holdings::hand_over(from, &id(), now) {
+                    self.free(stmt);
+                }
+            }
+            Write::Leave(notices) => holdings::leave(d, notices, now, id).into_iter().for_each(|stmt| self.free(stmt)),
+            Write::Heard(notice) => self.free(holdings::heard(notice, now)),
+            Write::Unlink => pairs::unlink(d, now, id).into_iter().for_each(|stmt| self.free(stmt)),
             Write::FreeHolding => self.let_go(d, "free", now),
             Write::Quarantine => self.let_go(d, "quarantined", now),
             Write::ProveAttempt => self.free(
@@ -237,16 +256,18 @@ impl Batch {
             Write::StoreCertificate { order_id, certificate } => self.store_certificate(s, order_id, certificate, now, id),
             Write::RouteServe(certificate) => {
                 self.free(
-                    sql("INSERT INTO routes (hostname, tenant_id, domain_id, term, action, certificate_id, version) \
-                         VALUES ($1, $2, $3, $4, 'serve', $5, $6) \
+                    sql("INSERT INTO routes (hostname, tenant_id, domain_id, term, action, certificate_id, version, redirect_to) \
+                         VALUES ($1, $2, $3, $4, 'serve', $5, $6, (SELECT p.hostname FROM domains m JOIN domains p \
+                           ON p.id = m.linked_domain_id AND p.linked_domain_id = m.id AND p.tenant_id = m.tenant_id \
+                           WHERE m.id = $3 AND m.redirects = 1)) \
                          ON CONFLICT (hostname) DO UPDATE SET tenant_id = excluded.tenant_id, \
                            domain_id = excluded.domain_id, term = excluded.term, action = 'serve', \
-                           certificate_id = excluded.certificate_id, \
+                           certificate_id = excluded.certificate_id, redirect_to = excluded.redirect_to, \
                            version = CASE WHEN routes.version >= $6 THEN routes.version + 1 ELSE $6 END")
                     .bind(d.hostname.as_str())
                     .bind(d.tenant_id.as_str())
                     .bind(d.id.as_str())
-                    .bind(s.holding.as_ref().map_or(1, |h| h.term))
+                    .bind(s.holding.as_ref().map_or(1, |h| h.term + i64::from(s.role() != Role::Holder)))
                     .bind(certificate.as_str())
                     .bind(now),
                 );
@@ -254,7 +275,7 @@ impl Batch {
             }
             Write::RouteGone => {
                 self.free(
-                    sql("UPDATE routes SET action = 'gone', certificate_id = NULL, \
+                    sql("UPDATE routes SET action = 'gone', certificate_id = NULL, redirect_to = NULL, \
                            version = CASE WHEN version >= $3 THEN version + 1 ELSE $3 END \
                          WHERE hostname = $1 AND domain_id = $2")
                     .bind(d.hostname.as_str())
@@ -287,13 +308,7 @@ impl Batch {
                 .bind(state)
                 .bind(now),
         );
-        self.free(
-            sql("UPDATE domains SET check_asked_at = $3, check_asked_by = 'nameplate', due_at = $3, nudged = generation \
-                 WHERE hostname = $1 AND id <> $2 AND claim = 'awaiting_dns'")
-            .bind(d.hostname.as_str())
-            .bind(d.id.as_str())
-            .bind(now),
-        );
+        self.free(holdings::others_look(d, now));
     }
 
     /// Destroys the keys of a domain's certificates here and, by the feed, on the edges.
@@ -375,20 +390,6 @@ fn order_row(o: &Order, was: &str, problem: Option<&str>) -> Stmt {
     .bind(o.announced_at)
     .bind(problem)
     .bind(o.certificate_id.as_ref().map(|c| c.as_str()))
-}
-
-fn take_holding(d: &Domain, ends_quarantine_of: Option<&str>, now: Moment) -> Stmt {
-    sql("INSERT INTO holdings (hostname, domain_id, tenant_id, state, term, since, looks_off) \
-         VALUES ($1, $2, $3, 'held', 1, $4, 0) \
-         ON CONFLICT (hostname) DO UPDATE SET domain_id = excluded.domain_id, tenant_id = excluded.tenant_id, \
-           state = 'held', term = holdings.term + 1, since = excluded.since, looks_off = 0, first_off_at = NULL \
-         WHERE holdings.state = 'free' OR holdings.domain_id = excluded.domain_id \
-           OR (holdings.state = 'quarantined' AND holdings.domain_id = $5)")
-    .bind(d.hostname.as_str())
-    .bind(d.id.as_str())
-    .bind(d.tenant_id.as_str())
-    .bind(now)
-    .bind(ends_quarantine_of)
 }
 
 /// Something happened that the domain should look at; a step in flight keeps it due.

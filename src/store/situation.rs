@@ -7,8 +7,10 @@ use crate::model::domain::{Attempt, Domain, Grant, Holding, InUse, Issuer, OpenI
 use crate::model::hostname::Hostname;
 use crate::model::id::DomainId;
 use crate::model::moment::Moment;
+use crate::model::notice::Notice;
 use crate::model::order::Order;
 use crate::model::pace;
+use crate::model::succession::Succession;
 
 /// Takes the lease of a domain that is due, raising its generation; nothing when it is not due or somebody else has it.
 pub async fn take(store: &Store, id: &DomainId, owner: &str, now: Moment, lease: Duration) -> StoreResult<Option<Domain>> {
@@ -70,6 +72,8 @@ pub struct CountedEdges {
 fn next_to(id: &DomainId, edges: CountedEdges) -> Stmt {
     sql("SELECT t.slug, t.status AS t_status, a.value, a.opened_at, a.deadline, a.proven_at, \
            h.domain_id AS h_domain, h.tenant_id AS h_tenant, h.state AS h_state, h.term AS h_term, h.since AS h_since, \
+           h.successor_id AS h_successor, h.successor_at AS h_successor_at, h.successor_counted AS h_counted, \
+           h.successor_seen_at AS h_seen_at, x.id AS x_id, x.kind AS x_kind, x.actor AS x_actor, x.hostname AS x_hostname, \
            ha.value AS h_value, \
            i.id AS i_id, i.name AS i_name, i.directory AS i_directory, i.caa_identities AS i_caa, i.account_url AS i_account, \
            o.id AS o_id, o.purpose AS o_purpose, o.lane AS o_lane, o.issuer_id AS o_issuer, o.state AS o_state, \
@@ -90,6 +94,7 @@ fn next_to(id: &DomainId, edges: CountedEdges) -> Stmt {
          LEFT JOIN domains hd ON hd.id = h.domain_id \
          LEFT JOIN attempts ha ON ha.id = hd.attempt_id \
          LEFT JOIN certificates c ON c.id = d.certificate_id \
+         LEFT JOIN notices x ON x.id = (SELECT min(u.id) FROM notices u WHERE u.domain_id = d.id AND u.heard_at IS NULL) \
          LEFT JOIN intents n ON n.subject_kind = 'domain' AND n.subject_id = d.id \
          WHERE d.id = $1 ORDER BY o.id, g.state LIMIT 1")
     .bind(id.as_str())
@@ -163,6 +168,7 @@ fn situation(row: Option<Row>, domain: Domain, edges: CountedEdges) -> StoreResu
         grant: grant(row)?,
         certificate: certificate(row)?,
         intent,
+        notice: notice(row)?,
         counted_edges: usize::try_from(row.int("edges")?).unwrap_or(0),
         min_edges: edges.min,
         lap: pace::SHORTEST_LAP,
@@ -179,6 +185,27 @@ fn holding(row: &Row) -> StoreResult<Option<Holding>> {
         term: row.int("h_term")?,
         since: row.moment("h_since")?,
         value: row.opt_text("h_value")?,
+        successor: succession(row)?,
+    }))
+}
+
+fn succession(row: &Row) -> StoreResult<Option<Succession>> {
+    let Some(domain_id) = row.opt_parse("h_successor")? else { return Ok(None) };
+    Ok(Some(Succession {
+        domain_id,
+        since: row.moment("h_successor_at")?,
+        counted: Duration::from_micros(u64::try_from(row.int("h_counted")?).unwrap_or(0)),
+        seen_at: row.opt_moment("h_seen_at")?,
+    }))
+}
+
+fn notice(row: &Row) -> StoreResult<Option<Notice>> {
+    let Some(id) = row.opt_text("x_id")? else { return Ok(None) };
+    Ok(Some(Notice {
+        id,
+        kind: row.parse("x_kind")?,
+        actor: row.text("x_actor")?,
+        hostname: Hostname::trusted(&row.text("x_hostname")?),
     }))
 }
 

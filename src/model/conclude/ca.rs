@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::{Conclusion, Draw};
+use super::{Conclusion, Draw, successor};
 use crate::model::claim::ClaimStep;
 use crate::model::domain::{Effect, GrantState, Situation};
 use crate::model::id::ChallengeId;
@@ -267,8 +267,10 @@ pub fn chain(s: &Situation, order: &Order, certificate: NewCertificate, now: Mom
         "issuer": s.issuer.name,
     });
     let id = certificate.id.clone();
-    out.order(order, OrderState::Issued, now, |o| o.certificate_id = Some(id.clone()))
+    let out = out
+        .order(order, OrderState::Issued, now, |o| o.certificate_id = Some(id.clone()))
         .write(Write::StoreCertificate { order_id: order.id.clone(), certificate: Box::new(certificate) })
         .write(Write::RouteServe(id))
-        .tell("certificate_stored", "ca", "the chain fits its key and names and is stored; edges are told", detail)
+        .tell("certificate_stored", "ca", "the chain fits its key and names and is stored; edges are told", detail);
+    successor::take_over(s, out, now)
 }
