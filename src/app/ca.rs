@@ -58,6 +58,7 @@ pub(super) fn trouble(e: &AcmeError) -> Trouble {
             Class::RetryAt(wait) => CaVerdict::RetryAt(wait),
             Class::WaitFor(_) => CaVerdict::WaitFor,
             Class::GiveUp => CaVerdict::GiveUp,
+            Class::Missing => CaVerdict::Missing,
             Class::StepAgain => CaVerdict::StepAgain,
             Class::Lost => CaVerdict::Lost,
         },

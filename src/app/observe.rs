@@ -3,7 +3,8 @@
 use std::net::IpAddr;
 
 use super::{App, AppError, ask, ca, keys, preflight};
-use crate::acme::{AuthorizationStatus, Call, OrderStatus, chain};
+use crate::acme::chain::{self, ChainError};
+use crate::acme::{AuthorizationStatus, Call, OrderStatus};
 use crate::mint;
 use crate::model::checks;
 use crate::model::conclude::{self, AuthorizationSeen, CaStatus, Challenge, Conclusion, Former, Looked, Presence};
@@ -247,8 +248,16 @@ async fn issued_chain(app: &App, s: &Situation, order: &Order) -> Result<Conclus
             conclude::chain(s, order, certificate, now).into()
         }
         Err(e) => {
+            // What arrived damaged, or before its time, may be whole at the next look; another certificate is no other then.
+            let passes = matches!(
+                e,
+                ChainError::NotAChain { .. }
+                    | ChainError::NotACertificate { .. }
+                    | ChainError::BrokenLink { .. }
+                    | ChainError::NotValidNow { .. }
+            );
             let t = conclude::Trouble {
-                verdict: conclude::CaVerdict::GiveUp,
+                verdict: if passes { conclude::CaVerdict::Missing } else { conclude::CaVerdict::GiveUp },
                 account_limited: false,
                 said: format!("the CA's chain was refused: {e}"),
                 problem: None,

@@ -156,13 +156,23 @@ fn fresh(s: &Situation, now: Moment) -> bool {
     may_order(s) && !s.domain.check_is_owed() && s.domain.looked_at.is_some_and(|at| now.since(at) < FRESH)
 }
 
-fn plan_order(s: &Situation, order: &Order, now: Moment) -> Next {
-    let stuck = match order.state {
-        OrderState::Waiting | OrderState::Granted => None,
-        OrderState::Finalizing => Some(STUCK_FINALIZING),
-        _ => Some(STUCK),
+/// Whether an order has made no progress for longer than anybody should wait.
+pub fn is_stuck(order: &Order, now: Moment) -> bool {
+    let limit = match order.state {
+        OrderState::Waiting | OrderState::Granted => return false,
+        OrderState::Finalizing => STUCK_FINALIZING,
+        _ => STUCK,
     };
-    if stuck.is_some_and(|limit| now.since(order.state_since) > limit) {
+    now.since(order.state_since) > limit
+}
+
+/// Whether the CA is looked at in the next step: then that look decides whether it is the last.
+fn is_read_next(order: &Order) -> bool {
+    order.state == OrderState::Finalizing || order.state == OrderState::Authorizing && order.announced_at.is_some()
+}
+
+fn plan_order(s: &Situation, order: &Order, now: Moment) -> Next {
+    if is_stuck(order, now) && !is_read_next(order) {
         return Next::Change(Change::GiveUpOrder);
     }
     match order.state {

@@ -8,7 +8,7 @@
 //! as their second home, hickory and axum. **Always holds:** real packets, real signatures, real chains, on loopback and on
 //! listeners handed in; time and chance from `env`; the control plane and the edge are the real ones, started from a
 //! configuration like any other ([`config`]). **To fake it:** there is nothing to fake, these are the fakes; scripted parts
-//! go in through the seams ([`ca::Validation`], [`ca::Faults`]). **To get it wrong:** be kinder than the real party, and the
+//! go in through the seams ([`ca::Validation`], [`ca::Script`]). **To get it wrong:** be kinder than the real party, and the
 //! product learns habits that the real one punishes; or let the walk reach into the store, where a customer cannot.
 
 pub mod api;

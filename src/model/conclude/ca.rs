@@ -13,7 +13,7 @@ use crate::model::moment::Moment;
 use crate::model::order::{Order, OrderState};
 use crate::model::outcome::{NewCertificate, Outcome, Write};
 use crate::model::pace;
-use crate::model::plan::Observe;
+use crate::model::plan::{self, Observe};
 
 /// The status of an order or authorization (RFC 8555 §7.1.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +57,8 @@ pub enum Verdict {
     WaitFor,
     /// Never with this order.
     GiveUp,
+    /// What should be there is not, or not whole; it may be in a while.
+    Missing,
     /// No answer came; the CA may have acted.
     Lost,
 }
@@ -109,20 +111,34 @@ pub fn trouble(s: &Situation, order: &Order, effect: Option<Effect>, t: &Trouble
     if effect == Some(Effect::NewOrder) {
         return order_refused(s, order, t, now);
     }
-    match t.verdict {
-        Verdict::WaitFor | Verdict::GiveUp => fail(s, order, &t.said, t.problem.as_deref(), now),
-        Verdict::StepAgain => Outcome::of(s, now + Duration::from_secs(1)),
+    let (age, own) = (now.since(order.state_since), backoff(order, now));
+    let wait = match t.verdict {
+        Verdict::WaitFor | Verdict::GiveUp => None,
+        Verdict::StepAgain => Some(own),
+        // Replicas lag, and downloads break: an order is not given up, and a certificate not ordered twice, for one look.
+        Verdict::Missing if order.state == OrderState::Finalizing => (age < plan::STUCK).then_some(own),
+        Verdict::Missing => (age < MISSING).then_some(own),
         // Effects after newOrder are re-read before they are done again, so an answer that never came is only a wait.
-        Verdict::RetryAt(_) | Verdict::Lost => {
-            let told = if let Verdict::RetryAt(wait) = t.verdict { wait } else { None };
-            let wait = told.unwrap_or_else(|| (now.since(order.state_since) / 4).clamp(SHORTEST, LONGEST));
-            Outcome::of(s, now + wait).tell("ca_not_answering", "ca", t.said.clone(), json!({"order": order.id}))
-        }
+        Verdict::RetryAt(Some(told)) => Some(told.min(LONGEST_TOLD)),
+        Verdict::RetryAt(None) | Verdict::Lost => Some(own),
+    };
+    match wait.filter(|_| !plan::is_stuck(order, now)) {
+        None => fail(s, order, &t.said, t.problem.as_deref(), now),
+        Some(wait) => Outcome::of(s, now + wait).tell("ca_not_answering", "ca", t.said.clone(), json!({"order": order.id})),
     }
+}
+
+/// The wait before the CA is asked the same again, where it does not say: longer the longer this lasts.
+fn backoff(order: &Order, now: Moment) -> Duration {
+    (now.since(order.state_since) / 4).clamp(SHORTEST, LONGEST)
 }
 
 const SHORTEST: Duration = Duration::from_secs(2);
 const LONGEST: Duration = Duration::from_secs(600);
+/// A CA that asks for more than a day while it works is looked at after a day.
+const LONGEST_TOLD: Duration = Duration::from_secs(24 * 3600);
+/// How long an order that the CA does not know is looked for before its certificate could have been made.
+const MISSING: Duration = Duration::from_secs(60);
 
 fn order_refused(s: &Situation, order: &Order, t: &Trouble, now: Moment) -> Outcome {
     let Some(grant) = &s.grant else { return Outcome::of(s, now) };
@@ -144,6 +160,10 @@ fn order_refused(s: &Situation, order: &Order, t: &Trouble, now: Moment) -> Outc
                 let tat = s.issuer.limits.get(ORDERS_PER_ACCOUNT).map_or(until, |limit| ledger::paused_until(until, *limit));
                 out = out.write(Write::AccountPause { issuer_id: s.issuer.id.clone(), until, tat });
             } else {
+                // A limit of the name is the tenant's to know of, in the CA's words.
+                if let Some(Write::Order { problem, .. }) = out.writes.first_mut() {
+                    problem.clone_from(&t.problem);
+                }
                 out.domain.failures += 1;
             }
             out.tell(
@@ -153,7 +173,7 @@ fn order_refused(s: &Situation, order: &Order, t: &Trouble, now: Moment) -> Outc
                 json!({"order": order.id, "until": until.rfc3339(), "problem": t.problem}),
             )
         }
-        Verdict::WaitFor | Verdict::GiveUp => {
+        Verdict::WaitFor | Verdict::GiveUp | Verdict::Missing => {
             fail(s, order, &t.said, t.problem.as_deref(), now).write(Write::GrantCounted(grant.id.clone()))
         }
         // A CA that lets calls hang must not be given one grant after the other for the same name.
@@ -225,7 +245,10 @@ pub fn order_status(
 ) -> Conclusion {
     let since = if order.state == OrderState::Authorizing { order.announced_at } else { None }.unwrap_or(order.state_since);
     let rest = || {
-        let wait = pace::poll_again_in(since, now).max(retry_after.unwrap_or_default().min(LONGEST));
+        if plan::is_stuck(order, now) {
+            return stuck(s, order, now).into();
+        }
+        let wait = pace::poll_again_in(since, now).max(retry_after.unwrap_or_default().min(LONGEST_TOLD));
         Conclusion::from(Outcome::of(s, now + wait))
     };
     match (order.state, status) {
