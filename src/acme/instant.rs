@@ -72,6 +72,11 @@ impl InstantAcme {
         self.accounts.lock().unwrap_or_else(PoisonError::into_inner).insert(url.clone(), loaded);
     }
 
+    /// The directory is read anew the next time: what it named was not there.
+    fn forget(&self, url: &AccountUrl) {
+        self.accounts.lock().unwrap_or_else(PoisonError::into_inner).remove(url);
+    }
+
     async fn account(&self, call: Call, reference: &AccountRef) -> Result<Account, AcmeError> {
         let fresh = |l: &Loaded| l.key == reference.key && self.env.now().since(l.at) < ACCOUNT_LASTS;
         let known = self
@@ -174,6 +179,7 @@ impl Authority for InstantAcme {
         names: &[Hostname],
         replaces: Option<&str>,
     ) -> Result<PlacedOrder, AcmeError> {
+        let url = &account.url;
         let account = self.account(Call::NewOrder, account).await?;
         let identifiers: Vec<Identifier> = names.iter().map(|n| Identifier::Dns(n.as_str().to_owned())).collect();
         let plain = || match &self.profile {
@@ -194,11 +200,15 @@ impl Authority for InstantAcme {
             // The CA's directory has no ARI, which the library sees before it sends anything.
             outcome = recorded(&note, account.new_order(&plain())).await;
         }
-        match (placed(&note, replaces), outcome) {
-            (Some(placed), _) => Ok(placed),
-            (None, Err(e)) => Err(AcmeError::judge(Call::NewOrder, &note, &e)),
-            (None, Ok(_)) => Err(AcmeError::judge(Call::NewOrder, &note, &NoOrderUrl)),
+        let failed = match (placed(&note, replaces), outcome) {
+            (Some(placed), _) => return Ok(placed),
+            (None, Err(e)) => AcmeError::judge(Call::NewOrder, &note, &e),
+            (None, Ok(_)) => AcmeError::judge(Call::NewOrder, &note, &NoOrderUrl),
+        };
+        if failed.leads_nowhere() {
+            self.forget(url);
         }
+        Err(failed)
     }
 
     async fn order(&self, account: &AccountRef, order_url: &str) -> Result<OrderView, AcmeError> {

@@ -17,6 +17,7 @@
 mod authority;
 mod documents;
 mod error;
+mod excerpt;
 mod exchange;
 mod http;
 mod instant;

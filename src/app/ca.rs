@@ -60,6 +60,7 @@ pub(super) fn trouble(app: &App, e: &AcmeError) -> Trouble {
             Class::RetryAt(wait) => CaVerdict::RetryAt(wait.or_else(in_words)),
             Class::WaitFor(_) => CaVerdict::WaitFor,
             Class::GiveUp => CaVerdict::GiveUp,
+            Class::Missing => CaVerdict::Missing,
             Class::StepAgain => CaVerdict::StepAgain,
             Class::Lost => CaVerdict::Lost,
         },

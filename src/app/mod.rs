@@ -26,9 +26,11 @@ pub mod explain;
 pub mod fleet;
 pub mod imports;
 mod keys;
+pub mod lap;
 pub mod links;
 mod observe;
 pub mod offboard;
+pub mod pair;
 mod preflight;
 pub mod remove;
 pub mod restore;
@@ -136,6 +138,8 @@ pub struct App {
     pub bells: Bells,
     /// The fleet as it was last counted.
     pub fleet: fleet::Snapshots,
+    /// How fast imported names are looked at.
+    pub lap: Arc<lap::Lap>,
     /// Where a step may be cut.
     pub boundary: Arc<dyn Boundary>,
     /// What is counted.

@@ -3,7 +3,8 @@
 use std::net::IpAddr;
 
 use super::{App, AppError, ask, ca, choice, keys, preflight};
-use crate::acme::{AuthorizationStatus, Call, OrderStatus, chain};
+use crate::acme::chain::{self, ChainError};
+use crate::acme::{AuthorizationStatus, Call, OrderStatus};
 use crate::mint;
 use crate::model::checks;
 use crate::model::conclude::{self, AuthorizationSeen, CaStatus, Challenge, Conclusion, Former, Looked, Presence};
@@ -54,6 +55,10 @@ async fn dns(app: &App, s: &mut Situation) -> Result<Conclusion, AppError> {
     let began = app.env.now();
     let label = format!("{}.{}", ask::TXT_LABEL, s.domain.hostname);
     let seen = app.look.look(&ask).await;
+    if let Some(wait) = seen.put_off {
+        // Nothing was seen, so nothing changes but the time; whoever reads the page is told it.
+        return Ok(Outcome::of(s, app.env.now() + wait).into());
+    }
     let mut findings = checks::judge(&ask, &seen);
     preflight::behind_proxy(app, s, &mut findings).await?;
     choice::of_issuer(app, s, &ask, &seen, &mut findings).await?;
@@ -244,8 +249,16 @@ async fn issued_chain(app: &App, s: &Situation, order: &Order) -> Result<Conclus
             conclude::chain(s, order, certificate, now).into()
         }
         Err(e) => {
+            // What arrived damaged, or before its time, may be whole at the next look; another certificate is no other then.
+            let passes = matches!(
+                e,
+                ChainError::NotAChain { .. }
+                    | ChainError::NotACertificate { .. }
+                    | ChainError::BrokenLink { .. }
+                    | ChainError::NotValidNow { .. }
+            );
             let t = conclude::Trouble {
-                verdict: conclude::CaVerdict::GiveUp,
+                verdict: if passes { conclude::CaVerdict::Missing } else { conclude::CaVerdict::GiveUp },
                 news: None,
                 limited: None,
                 said: format!("the CA's chain was refused: {e}"),

@@ -8,6 +8,7 @@
 
 mod args;
 mod backup;
+mod bench;
 mod certificate;
 mod client;
 mod compose;

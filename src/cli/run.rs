@@ -7,8 +7,8 @@ use clap::Parser as _;
 use super::args::{Cli, Command, EdgeArgs};
 use super::compose::run_role;
 use super::{
-    Out, Surroundings, backup, certificate, config, doctor, domain, domain_connect, edge, explain, issuer, links, manual,
-    migrate, sandbox, simulate, tenant, token,
+    Out, Surroundings, backup, bench, certificate, config, doctor, domain, domain_connect, edge, explain, issuer, links,
+    manual, migrate, sandbox, simulate, tenant, token,
 };
 use crate::config::Role;
 use crate::env::Env;
@@ -51,6 +51,7 @@ pub async fn run(surroundings: &Surroundings, env: &Env, out: &mut dyn Write, er
         Command::Restored(args) => backup::restored(surroundings, file, env, args, &mut out).await,
         Command::Doctor(args) => doctor::run(surroundings, file, env, args, &mut out).await,
         Command::Simulate(command) => simulate::run(env, command, &mut out).await,
+        Command::Bench(command) => bench::run(env, command, &mut out).await,
         Command::Config(command) => config::run(surroundings, file, command, &mut out),
         Command::Completions(args) => manual::completions(&args, &mut out),
         Command::Man(args) => manual::man(args, &mut out),

@@ -12,7 +12,9 @@ use super::id::{CertificateId, ChallengeId, DomainId, EdgeId, GrantId, IssuerId,
 use super::issuer::IssuerNews;
 use super::limits::{Closed, Ending, LimitName, ending};
 use super::moment::Moment;
+use super::notice::NewNotice;
 use super::order::{Lane, Order, OrderState, Purpose};
+use super::succession::Succession;
 
 /// An event of a domain's history, before it is numbered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +50,29 @@ pub enum Write {
         /// The domain whose quarantine ends: its keys are destroyed with it.
         ends_quarantine_of: Option<DomainId>,
     },
+    /// Be next after this holder, with this clock; refused when another claim is ahead or the holder is another one.
+    Succeed {
+        /// The holder, or who held the name last.
+        holder: DomainId,
+        /// The clock.
+        clock: Succession,
+    },
+    /// This claim is not to be next any more; who else waits for the name looks at once.
+    EndSuccession {
+        /// The claim.
+        of: DomainId,
+    },
+    /// Become the holder in place of this one, who lets go of the name in the same moment.
+    TakeOver {
+        /// The holder, or who held the name last.
+        from: DomainId,
+    },
+    /// News for others.
+    Leave(Vec<NewNotice>),
+    /// A notice was put into the history.
+    Heard(String),
+    /// The link with the other half ends, and a redirect with it.
+    Unlink,
     /// Stop holding; nobody does.
     FreeHolding,
     /// Stop holding; the name's DNS may still point here.

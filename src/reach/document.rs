@@ -74,8 +74,8 @@ impl HttpsDocuments {
             .map_err(|e| ReachError::Setup(Error::General(format!("{host} is no name for TLS: {e}"))))?;
         let stream = tls::connect(SocketAddr::new(to, self.settings.port)).await?;
         let stream = self.connector.connect(name, stream).await.map_err(ReachError::Tls)?;
-        let (status, body) = request::get(stream, host, path, limit).await?;
-        Ok(Document { status, body })
+        let got = request::get(stream, host, path, limit).await?;
+        Ok(Document { status: got.status, body: got.body })
     }
 }
 

@@ -5,7 +5,6 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use async_trait::async_trait;
 use rustls::RootCertStore;
 
 use super::StartError;
@@ -13,14 +12,15 @@ use crate::acme::{Authority, HttpSettings, InstantAcme, Roots};
 use crate::app::authorities::{Authorities, CaPlace};
 use crate::app::connect::{Finder, FinderSettings};
 use crate::app::{App, AppError, Settings, account};
-use crate::config::{Config, DnsConfig, DnsName, IssuerConfig};
-use crate::dns::{self, AddressMap, Limits, Look, Observers};
+use crate::config::{Config, DnsConfig, DnsName, IssuerConfig, LooksConfig};
+use crate::dns::{self, AddressMap, Caps, Gate, Limits, Observers};
 use crate::env::Env;
 use crate::mint;
 use crate::model::hostname::Hostname;
 use crate::model::id::IssuerId;
-use crate::model::look::{Ask, Platform, Seen};
+use crate::model::look::Platform;
 use crate::model::secret::Secret;
+use crate::model::traffic::Cap;
 use crate::reach::document::{DocumentSettings, HttpsDocuments};
 use crate::reach::{PublicName, ReachSettings};
 use crate::store::Store;
@@ -76,27 +76,17 @@ pub(super) fn observers(config: &DnsConfig, env: &Env) -> Result<Observers, Star
     Ok(Observers::new(settings, env.clone()))
 }
 
-/// Looks whose time is taken.
-pub(super) struct Measured {
-    look: Observers,
-    meters: Arc<ControlMeters>,
-    env: Env,
-}
-
-impl Measured {
-    pub(super) fn new(look: Observers, meters: Arc<ControlMeters>, env: &Env) -> Self {
-        Measured { look, meters, env: env.clone() }
-    }
-}
-
-#[async_trait]
-impl Look for Measured {
-    async fn look(&self, ask: &Ask) -> Seen {
-        let began = self.env.now();
-        let seen = self.look.look(ask).await;
-        self.meters.look(self.env.now().since(began));
-        seen
-    }
+/// The gate that every look of this process passes.
+pub(super) fn gate(config: &LooksConfig, env: &Env, meters: &Arc<ControlMeters>) -> Gate {
+    let caps = Caps {
+        looks: Cap::new(config.per_second, config.at_once),
+        zone: Cap::new(config.zone_per_second, config.zone_at_once),
+        tenant: Cap::new(config.tenant_per_second, config.tenant_at_once),
+        imports: Cap::per_second(config.imports_per_second),
+        packets: Cap::per_second(config.packets_per_second),
+        server: Cap::new(config.server_per_second, config.server_at_once),
+    };
+    Gate::new(caps, env, Arc::clone(meters))
 }
 
 /// The resolvers that this machine uses.

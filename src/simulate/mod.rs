@@ -32,6 +32,9 @@ pub enum SimulationError {
     /// The store failed.
     #[error("the simulation's store failed")]
     Store(#[from] crate::store::StoreError),
+    /// A key could not be sealed.
+    #[error("the simulation's vault failed")]
+    Vault(#[from] crate::vault::VaultError),
     /// The CA could not be set up.
     #[error("the simulation's CA cannot be set up")]
     Ca(#[from] crate::sandbox::ca::AuthorityError),

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::{Stmt, Store, StoreError, StoreResult, Tx, issuer_health, outbox, sql};
-use crate::model::domain::{Domain, Effect, Situation};
+use super::{Stmt, Store, StoreError, StoreResult, Tx, holdings, issuer_health, outbox, pairs, sql};
+use crate::model::domain::{Domain, Effect, Role, Situation};
 use crate::model::id::{EventId, GrantId, OrderId};
 use crate::model::ledger::UNANSWERED;
 use crate::model::limits::{Counted, Ending, Fate, LimitName};
@@ -104,7 +104,8 @@ fn row(d: &Domain, event_seq: i64, (stands, until): (Standing, Option<Moment>), 
            due_at = CASE WHEN nudged >= $2 THEN $9 ELSE $10 END, lease_owner = NULL, lease_until = 0, settled = $2, \
            failures = $11, event_seq = $12, certificate_id = $13, active_since = $14, released_at = $15, \
            standing_since = CASE WHEN standing = $16 THEN standing_since ELSE $9 END, standing = $16, acts = $17, \
-           certificate_until = $18, lost_for_us = $19, counted_until = $20 \
+           certificate_until = $18, lost_for_us = $19, counted_until = $20, \
+           pace_from = CASE WHEN pace_from > $21 THEN pace_from ELSE $21 END \
          WHERE id = $1 AND generation = $2")
     .bind(d.id.as_str())
     .bind(d.generation)
@@ -125,7 +126,9 @@ fn row(d: &Domain, event_seq: i64, (stands, until): (Standing, Option<Moment>), 
     .bind(stands.acts().as_str())
     .bind(until)
     .bind(d.lost_for_us)
-    .bind(d.counted_until))
+    .bind(d.counted_until)
+    // Somebody may have asked for a look meanwhile, from which the pace begins anew.
+    .bind(d.pace_from))
 }
 
 struct Batch {
@@ -153,12 +156,31 @@ impl Batch {
         match write {
             Write::TakeHolding { ends_quarantine_of } => {
                 self.holding = Some(self.stmts.len());
-                self.free(take_holding(d, ends_quarantine_of.as_ref().map(|f| f.as_str()), now));
+                self.free(holdings::take(d, ends_quarantine_of.as_ref().map(|f| f.as_str()), now));
+                self.free(holdings::others_queued(d, now));
                 if let Some(former) = ends_quarantine_of {
                     self.destroy_certificate_keys(former.as_str(), now, id);
                     self.free(nudge(former.as_str(), now));
                 }
             }
+            Write::Succeed { holder, clock } => {
+                self.holding = Some(self.stmts.len());
+                self.free(holdings::succeed(d, holder, clock));
+            }
+            Write::EndSuccession { of } => {
+                self.free(holdings::end_succession(d, of));
+                self.free(holdings::others_look(d, now));
+            }
+            Write::TakeOver { from } => {
+                self.holding = Some(self.stmts.len());
+                self.free(holdings::take_over(d, from, now));
+                for stmt in holdings::hand_over(from, &id(), now) {
+                    self.free(stmt);
+                }
+            }
+            Write::Leave(notices) => holdings::leave(d, notices, now, id).into_iter().for_each(|stmt| self.free(stmt)),
+            Write::Heard(notice) => self.free(holdings::heard(notice, now)),
+            Write::Unlink => pairs::unlink(d, now, id).into_iter().for_each(|stmt| self.free(stmt)),
             Write::FreeHolding => self.let_go(d, "free", now),
             Write::Quarantine => self.let_go(d, "quarantined", now),
             Write::ProveAttempt => self.free(
@@ -230,16 +252,18 @@ impl Batch {
             Write::StoreCertificate { order_id, certificate } => self.store_certificate(s, order_id, certificate, now, id),
             Write::RouteServe(certificate) => {
                 self.free(
-                    sql("INSERT INTO routes (hostname, tenant_id, domain_id, term, action, certificate_id, version) \
-                         VALUES ($1, $2, $3, $4, 'serve', $5, $6) \
+                    sql("INSERT INTO routes (hostname, tenant_id, domain_id, term, action, certificate_id, version, redirect_to) \
+                         VALUES ($1, $2, $3, $4, 'serve', $5, $6, (SELECT p.hostname FROM domains m JOIN domains p \
+                           ON p.id = m.linked_domain_id AND p.linked_domain_id = m.id AND p.tenant_id = m.tenant_id \
+                           WHERE m.id = $3 AND m.redirects = 1)) \
                          ON CONFLICT (hostname) DO UPDATE SET tenant_id = excluded.tenant_id, \
                            domain_id = excluded.domain_id, term = excluded.term, action = 'serve', \
-                           certificate_id = excluded.certificate_id, \
+                           certificate_id = excluded.certificate_id, redirect_to = excluded.redirect_to, \
                            version = CASE WHEN routes.version >= $6 THEN routes.version + 1 ELSE $6 END")
                     .bind(d.hostname.as_str())
                     .bind(d.tenant_id.as_str())
                     .bind(d.id.as_str())
-                    .bind(s.holding.as_ref().map_or(1, |h| h.term))
+                    .bind(s.holding.as_ref().map_or(1, |h| h.term + i64::from(s.role() != Role::Holder)))
                     .bind(certificate.as_str())
                     .bind(now),
                 );
@@ -247,7 +271,7 @@ impl Batch {
             }
             Write::RouteGone => {
                 self.free(
-                    sql("UPDATE routes SET action = 'gone', certificate_id = NULL, \
+                    sql("UPDATE routes SET action = 'gone', certificate_id = NULL, redirect_to = NULL, \
                            version = CASE WHEN version >= $3 THEN version + 1 ELSE $3 END \
                          WHERE hostname = $1 AND domain_id = $2")
                     .bind(d.hostname.as_str())
@@ -280,13 +304,7 @@ impl Batch {
                 .bind(state)
                 .bind(now),
         );
-        self.free(
-            sql("UPDATE domains SET check_asked_at = $3, check_asked_by = 'nameplate', due_at = $3, nudged = generation \
-                 WHERE hostname = $1 AND id <> $2 AND claim = 'awaiting_dns'")
-            .bind(d.hostname.as_str())
-            .bind(d.id.as_str())
-            .bind(now),
-        );
+        self.free(holdings::others_look(d, now));
     }
 
     /// Destroys the keys of a domain's certificates here and, by the feed, on the edges.
@@ -433,20 +451,6 @@ fn order_row(o: &Order, was: &str, problem: Option<&str>) -> Stmt {
     .bind(problem)
     .bind(o.certificate_id.as_ref().map(|c| c.as_str()))
     .bind(o.issuer_id.as_str())
-}
-
-fn take_holding(d: &Domain, ends_quarantine_of: Option<&str>, now: Moment) -> Stmt {
-    sql("INSERT INTO holdings (hostname, domain_id, tenant_id, state, term, since, looks_off) \
-         VALUES ($1, $2, $3, 'held', 1, $4, 0) \
-         ON CONFLICT (hostname) DO UPDATE SET domain_id = excluded.domain_id, tenant_id = excluded.tenant_id, \
-           state = 'held', term = holdings.term + 1, since = excluded.since, looks_off = 0, first_off_at = NULL \
-         WHERE holdings.state = 'free' OR holdings.domain_id = excluded.domain_id \
-           OR (holdings.state = 'quarantined' AND holdings.domain_id = $5)")
-    .bind(d.hostname.as_str())
-    .bind(d.id.as_str())
-    .bind(d.tenant_id.as_str())
-    .bind(now)
-    .bind(ends_quarantine_of)
 }
 
 /// Something happened that the domain should look at; a step in flight keeps it due.

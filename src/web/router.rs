@@ -75,6 +75,7 @@ routes! {
     token get "/api/v1/domains/{id}/records.zone" => api::zone_file::get_zone_file;
     token post "/api/v1/domains/{id}/check" => api::domains::check_domain;
     token delete "/api/v1/domains/{id}" => api::domains::remove_domain;
+    token patch "/api/v1/domains/{id}" => api::redirect::change_domain;
     token get "/api/v1/domains/{id}/attempts" => api::history::list_attempts;
     token get "/api/v1/domains/{id}/evidence" => api::history::list_evidence;
     token get "/api/v1/events" => api::events::list_events;

@@ -291,6 +291,17 @@ async fn domains_are_claimed_shown_and_removed_over_the_api() {
         assert_eq!(code, 1);
         assert!(said.contains("Type support.acme.test instead. (hostname_is_url)"), "{said}");
         assert!(shell.fails("domain show other.acme.test").1.contains("there is no domain other.acme.test"));
+        let pair = shell.out("domain add acme.test --with-www --redirect-to www.acme.test");
+        let sent = "Visitors are sent on to www.acme.test as soon as it is served";
+        assert!(pair.starts_with("acme.test  awaiting_dns") && pair.contains(sent), "{pair}");
+        assert!(shell.out("explain acme.test").contains(sent));
+        let kept = shell.out("domain redirect acme.test --off");
+        assert!(kept.contains("Belongs together with www.acme.test"), "{kept}");
+        let other_way = shell.out("domain redirect www.acme.test");
+        assert!(other_way.contains("Visitors are sent on to acme.test as soon as it is served"), "{other_way}");
+        assert!(shell.fails("domain redirect acme.test").1.contains("(redirect_loop)"));
+        assert!(shell.fails("domain redirect support.acme.test").1.contains("has no other half"));
+        assert_eq!(shell.fails("domain add b.test --redirect-to www.b.test").0, 2, "it needs --with-www");
         let id = shown["id"].as_str().unwrap();
         assert!(shell.out(&format!("domain remove {id}")).contains("withdrawn"));
         assert!(shell.fails("domain remove support.acme.test").1.contains("already_removed"));

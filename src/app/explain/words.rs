@@ -17,6 +17,14 @@ pub(super) struct Facts<'a> {
 }
 
 pub(super) fn next(f: &Facts<'_>) -> Vec<String> {
+    let mut out = of_claim(f);
+    if let Some(partner) = f.domain.partner.as_ref().filter(|_| f.domain.claim.is_open()) {
+        out.push(partner.sentence.clone());
+    }
+    out
+}
+
+fn of_claim(f: &Facts<'_>) -> Vec<String> {
     match f.domain.claim {
         Claim::AwaitingDns => awaiting(f),
         Claim::Queued => queued(f),

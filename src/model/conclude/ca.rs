@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::{Conclusion, Draw};
+use super::{Conclusion, Draw, successor};
 use crate::model::claim::ClaimStep;
 use crate::model::domain::{Effect, GrantState, Situation};
 use crate::model::id::{ChallengeId, GrantId};
@@ -59,6 +59,8 @@ pub enum Verdict {
     WaitFor,
     /// Never with this order.
     GiveUp,
+    /// What should be there is not, or not whole; it may be in a while.
+    Missing,
     /// No answer came; the CA may have acted.
     Lost,
 }
@@ -93,6 +95,8 @@ pub struct Limited {
 const UNTOLD: (Duration, Duration) = (Duration::from_secs(3600), Duration::from_secs(7 * DAY));
 /// The same for a name that the CA paused: asking does not help before somebody visited its page.
 const UNTOLD_PAUSE: (Duration, Duration) = (Duration::from_secs(DAY), Duration::from_secs(30 * DAY));
+/// The first wait where no word of the CA came with the refusal.
+const UNTOLD_PAGE: Duration = Duration::from_secs(600);
 const DAY: u64 = 86_400;
 
 /// newOrder was answered with an order.
@@ -138,20 +142,34 @@ fn follows(s: &Situation, order: &Order, effect: Option<Effect>, t: &Trouble, no
     if effect == Some(Effect::NewOrder) {
         return order_refused(s, order, t, now);
     }
-    match t.verdict {
-        Verdict::WaitFor | Verdict::GiveUp => fail(s, order, &t.said, t.problem.as_deref(), now),
-        Verdict::StepAgain => Outcome::of(s, now + Duration::from_secs(1)),
+    let (age, own) = (now.since(order.state_since), backoff(order, now));
+    let wait = match t.verdict {
+        Verdict::WaitFor | Verdict::GiveUp => None,
+        Verdict::StepAgain => Some(own),
+        // Replicas lag, and downloads break: an order is not given up, and a certificate not ordered twice, for one look.
+        Verdict::Missing if order.state == OrderState::Finalizing => (age < plan::STUCK).then_some(own),
+        Verdict::Missing => (age < MISSING).then_some(own),
         // Effects after newOrder are re-read before they are done again, so an answer that never came is only a wait.
-        Verdict::RetryAt(_) | Verdict::Lost => {
-            let told = if let Verdict::RetryAt(wait) = t.verdict { wait } else { None };
-            let wait = told.unwrap_or_else(|| (now.since(order.state_since) / 4).clamp(SHORTEST, LONGEST));
-            Outcome::of(s, now + wait).tell("ca_not_answering", "ca", t.said.clone(), json!({"order": order.id}))
-        }
+        Verdict::RetryAt(Some(told)) => Some(told.min(LONGEST_TOLD)),
+        Verdict::RetryAt(None) | Verdict::Lost => Some(own),
+    };
+    match wait.filter(|_| !plan::is_stuck(order, now)) {
+        None => fail(s, order, &t.said, t.problem.as_deref(), now),
+        Some(wait) => Outcome::of(s, now + wait).tell("ca_not_answering", "ca", t.said.clone(), json!({"order": order.id})),
     }
+}
+
+/// The wait before the CA is asked the same again, where it does not say: longer the longer this lasts.
+fn backoff(order: &Order, now: Moment) -> Duration {
+    (now.since(order.state_since) / 4).clamp(SHORTEST, LONGEST)
 }
 
 const SHORTEST: Duration = Duration::from_secs(2);
 const LONGEST: Duration = Duration::from_secs(600);
+/// A CA that asks for more than a day while it works is looked at after a day.
+const LONGEST_TOLD: Duration = Duration::from_secs(24 * 3600);
+/// How long an order that the CA does not know is looked for before its certificate could have been made.
+const MISSING: Duration = Duration::from_secs(60);
 
 fn order_refused(s: &Situation, order: &Order, t: &Trouble, now: Moment) -> Outcome {
     let Some(grant) = &s.grant else { return Outcome::of(s, now) };
@@ -182,7 +200,7 @@ fn order_refused(s: &Situation, order: &Order, t: &Trouble, now: Moment) -> Outc
                 json!({"order": order.id, "until": until.rfc3339(), "problem": t.problem}),
             )
         }
-        Verdict::WaitFor | Verdict::GiveUp => {
+        Verdict::WaitFor | Verdict::GiveUp | Verdict::Missing => {
             fail(s, order, &t.said, t.problem.as_deref(), now).write(Write::GrantCounted(grant.id.clone()))
         }
         // A CA that lets calls hang must not be given one grant after the other for the same name.
@@ -198,10 +216,16 @@ fn order_refused(s: &Situation, order: &Order, t: &Trouble, now: Moment) -> Outc
 /// failed, so nothing is counted against this one.
 fn limit_reached(s: &Situation, order: &Order, grant: &GrantId, t: &Trouble, limited: &Limited, now: Moment) -> Outcome {
     let told = if let Verdict::RetryAt(wait) = t.verdict { wait } else { None };
-    let untold = if limited.closed == Closed::Paused { UNTOLD_PAUSE } else { UNTOLD };
+    let untold = match &t.problem {
+        // A page and no word of the CA: something in between counts otherwise, and sooner.
+        None => (UNTOLD_PAGE, UNTOLD.1),
+        Some(_) if limited.closed == Closed::Paused => UNTOLD_PAUSE,
+        Some(_) => UNTOLD,
+    };
     let numbers = s.issuer.limits.get(&limited.limit);
-    // A limit that configuration says is not there has no row to wait at.
-    let until = if numbers.is_some() { now } else { now + told.unwrap_or(untold.0) };
+    // What was told stands in the order's own row, too; what was not is the ledger's to say. A limit that configuration says is
+    // not there has no row to wait at.
+    let until = now + told.unwrap_or_else(|| if numbers.is_some() { Duration::ZERO } else { untold.0 });
     let refusal = numbers.map(|numbers| Refusal {
         issuer_id: s.issuer.id.clone(),
         limit: limited.limit,
@@ -216,10 +240,16 @@ fn limit_reached(s: &Situation, order: &Order, grant: &GrantId, t: &Trouble, lim
     let mut out = Outcome::of(s, plan::next_look(s))
         .order(order, OrderState::Waiting, now, |o| o.not_before = until)
         .write(Write::GrantReturned(grant.clone(), GrantState::Used));
+    // A limit of the name is the tenant's to know of, in the CA's words.
+    let open = limited.closed != Closed::Paused;
+    if let Some(Write::Order { problem, .. }) =
+        out.writes.first_mut().filter(|_| open && limited.limit != LimitName::OrdersPerAccount)
+    {
+        problem.clone_from(&t.problem);
+    }
     out.writes.extend(refusal.map(|refusal| Write::Refused(Box::new(refusal))));
     // A tenant reads this too. The words of a pause hold a link that speaks for the whole account: it stands in the ledger, for
     // the operator.
-    let open = limited.closed != Closed::Paused;
     let said = if open { t.said.as_str() } else { "the CA paused this name until the platform's operator lifts that" };
     out.tell(
         "order_postponed",
@@ -300,7 +330,10 @@ pub fn order_status(
 ) -> Conclusion {
     let since = if order.state == OrderState::Authorizing { order.announced_at } else { None }.unwrap_or(order.state_since);
     let rest = || {
-        let wait = pace::poll_again_in(since, now).max(retry_after.unwrap_or_default().min(LONGEST));
+        if plan::is_stuck(order, now) {
+            return stuck(s, order, now).into();
+        }
+        let wait = pace::poll_again_in(since, now).max(retry_after.unwrap_or_default().min(LONGEST_TOLD));
         Conclusion::from(Outcome::of(s, now + wait))
     };
     match (order.state, status) {
@@ -342,8 +375,10 @@ pub fn chain(s: &Situation, order: &Order, certificate: NewCertificate, now: Mom
         "issuer": s.issuer.name,
     });
     let id = certificate.id.clone();
-    out.order(order, OrderState::Issued, now, |o| o.certificate_id = Some(id.clone()))
+    let out = out
+        .order(order, OrderState::Issued, now, |o| o.certificate_id = Some(id.clone()))
         .write(Write::StoreCertificate { order_id: order.id.clone(), certificate: Box::new(certificate) })
         .write(Write::RouteServe(id))
-        .tell("certificate_stored", "ca", "the chain fits its key and names and is stored; edges are told", detail)
+        .tell("certificate_stored", "ca", "the chain fits its key and names and is stored; edges are told", detail);
+    successor::take_over(s, out, now)
 }

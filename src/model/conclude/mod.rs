@@ -6,10 +6,12 @@
 
 mod ca;
 mod change;
+mod holding;
 mod look;
 mod preflight;
 mod remove;
 mod rollout;
+mod successor;
 
 #[cfg(test)]
 mod tests;
@@ -19,7 +21,8 @@ pub use ca::{
     chain, finalized, order_status, placed, trouble,
 };
 pub use change::change;
-pub use look::{Former, Looked, Presence, look};
+pub use holding::{Former, Presence};
+pub use look::{Looked, look};
 pub use preflight::preflight;
 pub use remove::remove;
 pub use rollout::{FRESH_EDGE, Rollout, certificate_rollout, challenge_rollout, public_name, token_fetched};

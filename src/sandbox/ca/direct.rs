@@ -221,6 +221,7 @@ impl Authority for DirectCa {
                 ca::AuthorizationStatus::Invalid => AuthorizationStatus::Invalid,
                 ca::AuthorizationStatus::Deactivated => AuthorizationStatus::Deactivated,
                 ca::AuthorizationStatus::Expired => AuthorizationStatus::Expired,
+                ca::AuthorizationStatus::Revoked => AuthorizationStatus::Revoked,
             },
             http01: Some(Challenge {
                 url: no.to_string(),

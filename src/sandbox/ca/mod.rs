@@ -7,7 +7,7 @@
 //! **May import** `env` and `model`. **Always holds:** every POST is signed, its nonce is used once, its `url` is the one asked for;
 //! a certificate covers exactly its order's names, each proven by its own authorization; each newOrder makes a new order
 //! (some CAs give back an open one; a client that relies on it loses orders elsewhere) and is counted.
-//! **To script it:** a [`Validation`] decides what the CA sees when it looks, [`Faults`] what goes wrong on the way.
+//! **To script it:** a [`Validation`] decides what the CA sees when it looks, a [`Script`] what goes wrong on the way.
 //! **To get it wrong:** fill an order's `error` when only a challenge failed (Let's Encrypt does not), accept what a
 //! strict CA refuses, or answer from a fault before the nonce is handed out.
 
@@ -18,6 +18,7 @@ mod direct;
 mod entry;
 mod faults;
 mod http01;
+mod issue;
 mod jwk;
 mod jws;
 mod nonces;
@@ -25,6 +26,7 @@ mod numbers;
 mod order;
 mod problem;
 mod render;
+mod renewal;
 mod revoke;
 mod routes;
 mod server;
@@ -41,12 +43,13 @@ pub use account::AccountStatus;
 pub use authority::{Authority, AuthorityError};
 pub use direct::{DirectCa, Fetch};
 pub use entry::Endpoint;
-pub use faults::{Call, DropAnswer, Fault, Faults, RefuseNonces, Smooth};
+pub use faults::{At, Ended, Entry, Fault, Flaw, Happened, Limit, RetryAfter, Script, Twist, What, When};
 pub use http01::{CaaLookup, OverHttp, Resolve};
 pub use jwk::{Algorithm, Jwk};
 pub use jws::{Jws, Signer};
 pub use nonces::Nonces;
 pub use numbers::{AccountNo, AuthorizationNo, OrderNo};
+pub use order::Wishes;
 pub use problem::{Kind, Problem, Subproblem};
 pub use server::{RunningCa, TestCa};
 pub use settings::Settings;

@@ -20,6 +20,7 @@ pub(super) mod history;
 pub(super) mod links;
 pub(super) mod offboard;
 pub(super) mod orders;
+pub(super) mod redirect;
 pub(super) mod tenants;
 pub(super) mod tokens;
 pub(super) mod zone_file;

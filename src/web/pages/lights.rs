@@ -84,7 +84,7 @@ fn light_of(check: Check) -> &'static str {
     match check {
         Check::Ownership | Check::Holding => "ownership",
         Check::Caa | Check::Delegation => "permission",
-        Check::Routing => "routing",
+        Check::Routing | Check::Preflight => "routing",
     }
 }
 
@@ -96,6 +96,7 @@ pub(super) fn check_name(check: Check) -> &'static str {
         Check::Caa => t::check_caa(),
         Check::Delegation => t::check_delegation(),
         Check::Holding => t::check_holding(),
+        Check::Preflight => t::check_preflight(),
     }
 }
 

@@ -15,3 +15,4 @@ pub mod services;
 pub mod stores;
 pub mod visitor;
 pub mod web;
+pub mod wire_ca;

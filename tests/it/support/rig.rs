@@ -242,6 +242,7 @@ impl Rig {
             worker: "worker-0".into(),
             bells: Bells::default(),
             fleet: app::fleet::Snapshots::default(),
+            lap: Arc::default(),
             boundary: Arc::new(scissors.clone()),
             meters: Arc::default(),
         };
