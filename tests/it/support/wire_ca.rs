@@ -12,7 +12,6 @@ use nameplate::model::hostname::Hostname;
 use nameplate::model::id::DomainId;
 use nameplate::model::moment::Moment;
 use nameplate::model::records::ApexRoute;
-use nameplate::reach::Reach;
 use nameplate::sandbox::ca::{Counters, Kind, Problem, RunningCa, Script, Settings, TestCa, Validation};
 use nameplate::store::sql;
 use tokio::net::TcpListener;
