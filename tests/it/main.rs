@@ -69,6 +69,7 @@ mod restore;
 mod routine;
 mod sandbox;
 mod sandbox_ca;
+mod sandbox_routing;
 mod schemathesis;
 mod services;
 mod store_conformance;
