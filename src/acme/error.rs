@@ -281,7 +281,7 @@ impl AcmeError {
 
     /// Whether the resources that the directory names are not where it said.
     pub(super) fn leads_nowhere(&self) -> bool {
-        matches!(self.status, Some(301 | 302 | 307 | 308 | 404 | 405 | 410))
+        self.kind == Kind::Unreached || matches!(self.status, Some(301 | 302 | 307 | 308 | 404 | 405 | 410))
     }
 
     /// Whether it was the certificate to replace that the CA objected to: order again without it (RFC 9773 §5).

@@ -12,6 +12,7 @@ mod architecture;
 mod browser;
 mod ca_faults;
 mod ca_fields;
+mod ca_misbehave;
 mod ca_trouble;
 mod ca_walks;
 mod certbot;

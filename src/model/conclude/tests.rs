@@ -377,7 +377,7 @@ proptest! {
         let mut outs = vec![change(&s, ALL[change_no], Some(vec![1]), NOW, &mut || { drawn += 1; [drawn; 10] })];
         outs.extend(remove(&s, "tenant", NOW).ok());
         if let Some(order) = &s.order {
-            for verdict in [CaVerdict::StepAgain, CaVerdict::RetryAt(None), CaVerdict::WaitFor, CaVerdict::GiveUp, CaVerdict::Lost] {
+            for verdict in [CaVerdict::StepAgain, CaVerdict::RetryAt(None), CaVerdict::WaitFor, CaVerdict::GiveUp, CaVerdict::Missing, CaVerdict::Lost] {
                 let t = Trouble { verdict, account_limited: true, said: String::new(), problem: None };
                 outs.push(trouble(&s, order, Some(Effect::NewOrder), &t, NOW));
                 outs.push(trouble(&s, order, None, &t, NOW));
