@@ -8,8 +8,10 @@ use http::Method;
 use super::authority::OrderStatus;
 use super::excerpt::excerpt;
 use super::exchange::{Exchange, Failure, Note};
+use super::limited;
 use super::problem::ProblemDoc;
 use crate::model::evidence::Actor;
+use crate::model::moment::Moment;
 
 /// The call that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +19,8 @@ use crate::model::evidence::Actor;
 pub enum Call {
     Directory,
     NewAccount,
+    Account,
+    KeyChange,
     NewOrder,
     Order,
     Authorization,
@@ -30,6 +34,8 @@ impl fmt::Display for Call {
         f.write_str(match self {
             Call::Directory => "reading the CA's directory",
             Call::NewAccount => "registering the account",
+            Call::Account => "reading the account",
+            Call::KeyChange => "giving the account another key",
             Call::NewOrder => "placing the order",
             Call::Order => "reading the order",
             Call::Authorization => "reading the authorizations",
@@ -282,6 +288,31 @@ impl AcmeError {
     /// Whether the resources that the directory names are not where it said.
     pub(super) fn leads_nowhere(&self) -> bool {
         self.kind == Kind::Unreached || matches!(self.status, Some(301 | 302 | 307 | 308 | 404 | 405 | 410))
+    }
+
+    /// When the CA's words, where its headers say nothing, say to come back.
+    pub fn told_in_words(&self) -> Option<Moment> {
+        self.problem.as_ref().filter(|_| self.is_rate_limited()).and_then(limited::told_in_words)
+    }
+
+    /// Whether the CA is the one that is ill: it cannot be reached, does not answer, or fails.
+    pub fn is_of_the_ca(&self) -> bool {
+        match self.kind {
+            Kind::Unreached | Kind::Unanswered | Kind::Garbled => true,
+            Kind::Failed => !self.is_rate_limited(),
+            Kind::Refused | Kind::NotThere(_) | Kind::Ours(_) => false,
+        }
+    }
+
+    /// Whether the CA does not know our account, or does not let it do anything any more.
+    pub fn is_of_the_account(&self) -> bool {
+        let kind = self.problem.as_ref().map(ProblemDoc::acme_type).unwrap_or_default();
+        match kind {
+            "accountDoesNotExist" | "externalAccountRequired" => true,
+            // A single name is refused at other calls; to make an order needs nothing but an account.
+            "unauthorized" | "userActionRequired" => matches!(self.call, Call::NewOrder | Call::Account),
+            _ => false,
+        }
     }
 
     /// Whether it was the certificate to replace that the CA objected to: order again without it (RFC 9773 §5).

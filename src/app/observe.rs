@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::{App, AppError, ask, ca, keys, preflight};
+use super::{App, AppError, ask, ca, choice, keys, preflight};
 use crate::acme::chain::{self, ChainError};
 use crate::acme::{AuthorizationStatus, Call, OrderStatus};
 use crate::mint;
@@ -61,6 +61,7 @@ async fn dns(app: &App, s: &mut Situation) -> Result<Conclusion, AppError> {
     }
     let mut findings = checks::judge(&ask, &seen);
     preflight::behind_proxy(app, s, &mut findings).await?;
+    choice::of_issuer(app, s, &ask, &seen, &mut findings).await?;
     if s.issuer.account_url.is_none() {
         // What the CA calls itself in CAA is not known before it answered us: nothing is allowed on that ground.
         findings.retain(|f| f.check != Check::Caa);
@@ -185,7 +186,7 @@ async fn authorization(app: &App, s: &Situation, order: &Order) -> Result<Conclu
     let now = app.env.now();
     let list = match read {
         Ok(list) => list,
-        Err(e) => return Ok(conclude::trouble(s, order, None, &ca::trouble(&e), now).into()),
+        Err(e) => return Ok(conclude::trouble(s, order, None, &ca::trouble(app, &e), now).into()),
     };
     let Some(a) = list.into_iter().find(|a| a.name == s.domain.hostname) else {
         let seen = AuthorizationSeen { status: CaStatus::Invalid, http01: None, problem: None };
@@ -212,7 +213,7 @@ async fn order_at_ca(app: &App, s: &Situation, order: &Order) -> Result<Conclusi
     let url = order.url.as_deref().unwrap_or_default();
     let view = match ca::within(app, Call::Order, authority.order(&account, url)).await {
         Ok(view) => view,
-        Err(e) => return Ok(conclude::trouble(s, order, None, &ca::trouble(&e), app.env.now()).into()),
+        Err(e) => return Ok(conclude::trouble(s, order, None, &ca::trouble(app, &e), app.env.now()).into()),
     };
     let mut problem = view.problem.map(|p| p.to_string());
     if view.status == OrderStatus::Invalid && problem.is_none() {
@@ -229,7 +230,7 @@ async fn issued_chain(app: &App, s: &Situation, order: &Order) -> Result<Conclus
     let url = order.url.as_deref().unwrap_or_default();
     let pem = match ca::within(app, Call::Certificate, authority.certificate(&account, url)).await {
         Ok(pem) => pem,
-        Err(e) => return Ok(conclude::trouble(s, order, None, &ca::trouble(&e), app.env.now()).into()),
+        Err(e) => return Ok(conclude::trouble(s, order, None, &ca::trouble(app, &e), app.env.now()).into()),
     };
     let key = keys::order_key(app, order)?;
     let now = app.env.now();
@@ -258,7 +259,8 @@ async fn issued_chain(app: &App, s: &Situation, order: &Order) -> Result<Conclus
             );
             let t = conclude::Trouble {
                 verdict: if passes { conclude::CaVerdict::Missing } else { conclude::CaVerdict::GiveUp },
-                account_limited: false,
+                news: None,
+                limited: None,
                 said: format!("the CA's chain was refused: {e}"),
                 problem: None,
             };

@@ -8,6 +8,7 @@ use super::backup::{BackupArgs, RestoredArgs};
 use super::bench::BenchCommand;
 use super::certificate::CertificateCommand;
 use super::doctor::DoctorArgs;
+use super::issuer::IssuerCommand;
 use super::links::{HandOffLinkArgs, PortalLinkArgs};
 use super::manual::{CompletionsArgs, ManArgs};
 use super::tenant_remove::RemoveArgs;
@@ -44,6 +45,9 @@ pub(super) enum Command {
     /// Import the certificate of the platform's own hosts
     #[command(subcommand)]
     Certificate(CertificateCommand),
+    /// Add, list and test CAs, and look after our accounts there
+    #[command(subcommand)]
+    Issuer(IssuerCommand),
     /// Make tokens and take them back
     #[command(subcommand)]
     Token(TokenCommand),

@@ -19,6 +19,7 @@ mod domain_connect;
 mod domain_text;
 mod edge;
 mod explain;
+mod issuer;
 mod links;
 mod manual;
 mod migrate;

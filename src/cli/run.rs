@@ -7,8 +7,8 @@ use clap::Parser as _;
 use super::args::{Cli, Command, EdgeArgs};
 use super::compose::run_role;
 use super::{
-    Out, Surroundings, backup, bench, certificate, config, doctor, domain, domain_connect, edge, explain, links, manual,
-    migrate, sandbox, simulate, tenant, token,
+    Out, Surroundings, backup, bench, certificate, config, doctor, domain, domain_connect, edge, explain, issuer, links,
+    manual, migrate, sandbox, simulate, tenant, token,
 };
 use crate::config::Role;
 use crate::env::Env;
@@ -40,6 +40,7 @@ pub async fn run(surroundings: &Surroundings, env: &Env, out: &mut dyn Write, er
         Command::Migrate => migrate::run(surroundings, file, &mut out).await,
         Command::Tenant(command) => tenant::run(surroundings, file, env, command, &mut out).await,
         Command::Certificate(command) => certificate::run(surroundings, file, env, command, &mut out).await,
+        Command::Issuer(command) => issuer::run(surroundings, file, env, command, &mut out).await,
         Command::Token(command) => token::run(surroundings, file, env, command, &mut out).await,
         Command::Domain(args) => domain::run(surroundings, args, &mut out).await,
         Command::PortalLink(args) => links::portal(surroundings, args, &mut out).await,

@@ -49,7 +49,7 @@ pub use docs::reference;
 pub use domain_connect::DomainConnectConfig;
 pub use edge::{EdgeConfig, EdgeLimits};
 pub use feed::FeedConfig;
-pub use issuers::IssuerConfig;
+pub use issuers::{IssuerConfig, hmac_key};
 pub use jobs::JobsConfig;
 pub use log::{LogConfig, LogFormat};
 pub use looks::LooksConfig;

@@ -1,6 +1,5 @@
 //! A domain as the one door sees it: its row and everything next to it, read in one look at the store.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -9,7 +8,7 @@ use super::claim::Claim;
 use super::evidence::{Check, Evidence, Tie, Verdict};
 use super::hostname::Hostname;
 use super::id::{AttemptId, CertificateId, DomainId, GrantId, IssuerId, TenantId};
-use super::ledger::Limit;
+use super::limits::Limits;
 use super::look;
 use super::moment::Moment;
 use super::notice::Notice;
@@ -191,7 +190,11 @@ pub struct Issuer {
     pub caa_identities: Vec<String>,
     pub account_url: Option<String>,
     pub sealed_account_key: Option<Vec<u8>>,
-    pub limits: BTreeMap<String, Limit>,
+    pub limits: Limits,
+    pub roots: Option<String>,
+    pub profile: Option<String>,
+    /// Whether its last call failed: a success is news.
+    pub clouded: bool,
 }
 
 /// The certificate in use.

@@ -3,30 +3,31 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustls::RootCertStore;
 
 use super::StartError;
 use crate::acme::{Authority, HttpSettings, InstantAcme, Roots};
+use crate::app::authorities::{Authorities, CaPlace};
 use crate::app::connect::{Finder, FinderSettings};
-use crate::app::{App, Settings};
+use crate::app::{App, AppError, Settings, account};
 use crate::config::{Config, DnsConfig, DnsName, IssuerConfig, LooksConfig};
 use crate::dns::{self, AddressMap, Caps, Gate, Limits, Observers};
 use crate::env::Env;
 use crate::mint;
 use crate::model::hostname::Hostname;
 use crate::model::id::IssuerId;
-use crate::model::ledger::{Limit, ORDERS_PER_ACCOUNT};
 use crate::model::look::Platform;
+use crate::model::secret::Secret;
 use crate::model::traffic::Cap;
 use crate::reach::document::{DocumentSettings, HttpsDocuments};
 use crate::reach::{PublicName, ReachSettings};
+use crate::store::Store;
 use crate::store::issuers::{self, IssuerSeed};
-use crate::store::{Store, StoreResult};
 use crate::telemetry::metrics::ControlMeters;
 use crate::vault::request_signing::RequestSigner;
+use crate::vault::{Vault, VaultError};
 use crate::web::Connect;
 
 /// Where the operating system keeps its resolvers.
@@ -34,9 +35,6 @@ const RESOLV_CONF: &str = "/etc/resolv.conf";
 
 pub(super) fn settings(config: &Config) -> Settings {
     let text = |name: &DnsName| name.as_str().to_owned();
-    let mut contacts: Vec<String> = config.issuers.iter().flat_map(|issuer| issuer.contacts.clone()).collect();
-    contacts.sort();
-    contacts.dedup();
     Settings {
         platform: Platform {
             suffixes: config.name_rules().reserved_zones,
@@ -51,7 +49,6 @@ pub(super) fn settings(config: &Config) -> Settings {
         apex_target: config.routing.apex_target.as_ref().map(|name| Hostname::trusted(name.as_str())),
         preflight: config.reach.preflight,
         min_edges: usize::try_from(config.feed.min_edges).unwrap_or(usize::MAX),
-        contacts,
     }
 }
 
@@ -156,48 +153,82 @@ pub(super) fn connect(config: &Config) -> Result<Option<Arc<Connect>>, StartErro
     })))
 }
 
-pub(super) fn authorities(config: &Config, env: &Env) -> Result<HashMap<String, Arc<dyn Authority>>, StartError> {
-    let mut all: HashMap<String, Arc<dyn Authority>> = HashMap::new();
-    for issuer in &config.issuers {
-        let settings = HttpSettings { roots: roots(issuer)?, ..HttpSettings::default() };
-        let authority = InstantAcme::new(issuer.directory.as_str(), &settings, env)
-            .map_err(|source| StartError::Issuer { name: issuer.name.clone(), source: Box::new(source) })?;
-        all.insert(issuer.name.clone(), Arc::new(authority));
-    }
-    Ok(all)
+/// The CAs of the issuers' rows, each made when it is first asked for.
+pub struct ByRow {
+    env: Env,
+    made: Mutex<HashMap<Place, Arc<dyn Authority>>>,
 }
 
-fn roots(issuer: &IssuerConfig) -> Result<Roots, StartError> {
+/// Directory, roots and profile: what makes one client another than the next.
+type Place = (String, Option<String>, Option<String>);
+
+impl ByRow {
+    /// None made yet.
+    pub fn new(env: &Env) -> Self {
+        ByRow { env: env.clone(), made: Mutex::default() }
+    }
+}
+
+impl Authorities for ByRow {
+    fn of(&self, place: &CaPlace<'_>) -> Result<Arc<dyn Authority>, AppError> {
+        let key = (place.directory.to_owned(), place.roots.map(str::to_owned), place.profile.map(str::to_owned));
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(authority) = made.get(&key) {
+            return Ok(Arc::clone(authority));
+        }
+        let roots = place.roots.map_or(Roots::System, |pem| Roots::Pem(pem.as_bytes().to_vec()));
+        let settings = HttpSettings { roots, ..HttpSettings::default() };
+        let ca = InstantAcme::new(place.directory, &settings, &self.env)?.with_profile(key.2.clone());
+        let authority: Arc<dyn Authority> = Arc::new(ca);
+        made.insert(key, Arc::clone(&authority));
+        Ok(authority)
+    }
+}
+
+fn roots(issuer: &IssuerConfig) -> Result<Option<String>, StartError> {
     let read = |path: &Path| {
-        std::fs::read(path).map(Roots::Pem).map_err(|e| StartError::Setting {
+        std::fs::read_to_string(path).map_err(|e| StartError::Setting {
             key: format!("issuers.{}.roots_file", issuer.name),
             seen: format!("the file {} cannot be read: {e}", path.display()),
         })
     };
-    issuer.roots_file.as_deref().map_or(Ok(Roots::System), read)
+    issuer.roots_file.as_deref().map(read).transpose()
 }
 
-/// Makes the issuers' rows, or brings them up to date.
-pub(super) async fn seed_issuers(config: &Config, store: &Store, env: &Env) -> StoreResult<()> {
-    let seconds = |time: Duration| time.as_secs().max(1);
-    let seeds: Vec<IssuerSeed> = config
-        .issuers
-        .iter()
-        .map(|issuer| IssuerSeed {
+/// Makes the issuers' rows, or brings them up to date. What cannot be spoken to is told before anything is written.
+pub(super) async fn seed_issuers(
+    config: &Config,
+    store: &Store,
+    vault: &Vault,
+    authorities: &ByRow,
+    env: &Env,
+) -> Result<(), StartError> {
+    let mut seeds = Vec::with_capacity(config.issuers.len());
+    for issuer in &config.issuers {
+        let roots = roots(issuer)?;
+        let directory = issuer.directory.as_str();
+        let place = CaPlace { name: &issuer.name, directory, roots: roots.as_deref(), profile: issuer.profile.as_deref() };
+        if let Err(AppError::Ca(source)) = authorities.of(&place) {
+            return Err(StartError::Issuer { name: issuer.name.clone(), source: Box::new(source) });
+        }
+        let sealed = |(key_id, hmac): &(String, Secret)| {
+            Ok::<_, VaultError>((key_id.clone(), account::seal_binding(vault, env, &issuer.name, hmac)?))
+        };
+        seeds.push(IssuerSeed {
             name: issuer.name.clone(),
-            directory: issuer.directory.as_str().to_owned(),
+            directory: directory.to_owned(),
             preference: i64::from(issuer.preference),
-            limits: [(
-                ORDERS_PER_ACCOUNT.to_owned(),
-                Limit { burst: issuer.orders_burst, per_secs: seconds(issuer.orders_per) },
-            )]
-            .into(),
+            limits: issuer.limits.clone(),
             spent_before: issuer.spent_before,
-        })
-        .collect();
+            contacts: issuer.contacts.clone(),
+            profile: issuer.profile.clone(),
+            binding: issuer.binding.as_ref().map(sealed).transpose()?,
+            roots,
+        });
+    }
     let mut tx = store.begin().await?;
     issuers::seed(&mut tx, &seeds, env.now(), || mint!(env, IssuerId)).await?;
-    tx.commit().await
+    Ok(tx.commit().await?)
 }
 
 #[cfg(test)]

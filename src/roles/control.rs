@@ -55,7 +55,8 @@ impl ControlPlane {
             Role::Serve | Role::Edge => store::open_store(config).await?,
         };
         let vault = Arc::new(seal::open(&config.vault, &store, env).await?);
-        adapters::seed_issuers(config, &store, env).await?;
+        let authorities = Arc::new(adapters::ByRow::new(env));
+        adapters::seed_issuers(config, &store, &vault, &authorities, env).await?;
         let bells = Bells::default();
         let feed = Feed::open(store.clone(), Arc::clone(&vault), env.clone(), Arc::clone(&bells.relay)).await?;
         let concurrency = usize::try_from(config.jobs.concurrency).unwrap_or(usize::MAX);
@@ -69,7 +70,7 @@ impl ControlPlane {
             vault,
             look: Arc::new(look),
             reach: Arc::new(adapters::public_name(config, env)?),
-            authorities: Arc::new(adapters::authorities(config, env)?),
+            authorities,
             wake: Arc::new(queue.clone()),
             settings: Arc::new(adapters::settings(config)),
             worker: format!("{}-{}", std::process::id(), env.draw_hex(4)).into(),

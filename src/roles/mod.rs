@@ -21,6 +21,7 @@ pub mod observe;
 mod seal;
 mod store;
 
+pub use adapters::ByRow;
 pub use control::{ControlPlane, ServeListeners};
 pub use edge::{EDGE_DRAIN, run_edge};
 pub use error::StartError;

@@ -9,14 +9,15 @@ use serde_json::json;
 
 use super::engine::Gate;
 use crate::acme::{
-    AccountRef, AccountUrl, AcmeError, Authority, Authorization, Call, DirectoryFacts, Kind, OrderView, PlacedOrder,
-    ProblemDoc,
+    AccountRef, AccountStatus, AccountUrl, AcmeError, Authority, Authorization, Binding, Call, DirectoryFacts, Kind,
+    OrderView, PlacedOrder, ProblemDoc,
 };
 use crate::env::Clock as _;
 use crate::env::manual::Hand;
 use crate::model::hostname::Hostname;
 use crate::model::ledger::{Bucket, Limit, settle};
 use crate::model::moment::Moment;
+use crate::model::secret::Secret;
 use crate::sandbox::ca::DirectCa;
 
 /// What the CA allows.
@@ -174,8 +175,20 @@ impl Authority for CountingCa {
         self.late(self.inner.directory()).await
     }
 
-    async fn register(&self, key: &crate::model::secret::Secret, contacts: &[String]) -> Result<AccountUrl, AcmeError> {
+    async fn register(&self, key: &Secret, contacts: &[String]) -> Result<AccountUrl, AcmeError> {
         self.late(self.inner.register(key, contacts)).await
+    }
+
+    async fn register_bound(&self, key: &Secret, contacts: &[String], to: &Binding) -> Result<AccountUrl, AcmeError> {
+        self.late(self.inner.register_bound(key, contacts, to)).await
+    }
+
+    async fn account(&self, account: &AccountRef) -> Result<AccountStatus, AcmeError> {
+        self.late(self.inner.account(account)).await
+    }
+
+    async fn change_key(&self, account: &AccountRef, new_key: &Secret) -> Result<(), AcmeError> {
+        self.late(self.inner.change_key(account, new_key)).await
     }
 
     async fn new_order(

@@ -1,6 +1,6 @@
 //! The world of a simulation: the application on a store in memory, a scripted DNS, an edge that is a row.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -21,7 +21,7 @@ use crate::model::domain::RoutingMode;
 use crate::model::feed::{HostAction, Position};
 use crate::model::hostname::Hostname;
 use crate::model::id::{DomainId, EdgeId, IssuerId, TenantId};
-use crate::model::ledger::{Limit, ORDERS_PER_ACCOUNT};
+use crate::model::limits::{self, LimitName};
 use crate::model::look::Platform;
 use crate::model::moment::Moment;
 use crate::reach::{Answer, Place, Reach, ReachError, Reply, Served};
@@ -132,7 +132,7 @@ impl World {
             boundary: Arc::new(blade.clone()),
             meters: Arc::default(),
         };
-        seed_issuer(&app, limits.orders).await?;
+        seed_issuer(&app, limits).await?;
         let epoch = env.now().micros();
         let row = FeedRow { epoch, signing_key: vec![0], tls_key: vec![0], tls_cert: String::new() };
         app.store.execute(feed::create(&row)).await?;
@@ -238,17 +238,20 @@ fn settings() -> Settings {
         apex_target: None,
         min_edges: 1,
         preflight: true,
-        contacts: Vec::new(),
     }
 }
 
-async fn seed_issuer(app: &App, orders: Limit) -> Result<(), SimulationError> {
+async fn seed_issuer(app: &App, limits: CaLimits) -> Result<(), SimulationError> {
+    let told = [
+        (LimitName::OrdersPerAccount, limits.orders),
+        (LimitName::CertificatesPerDomain, limits.registered_domain),
+        (LimitName::CertificatesPerName, limits.exact_set),
+    ];
     let seed = IssuerSeed {
         name: "simulated".to_owned(),
         directory: "https://ca.test/directory".to_owned(),
-        preference: 0,
-        limits: BTreeMap::from([(ORDERS_PER_ACCOUNT.to_owned(), orders)]),
-        spent_before: 0,
+        limits: limits::usual().into_iter().chain(told).collect(),
+        ..IssuerSeed::default()
     };
     let mut tx = app.store.begin().await?;
     issuers::seed(&mut tx, &[seed], app.env.now(), || mint!(app.env, IssuerId)).await?;

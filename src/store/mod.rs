@@ -26,6 +26,7 @@ pub mod fleet;
 pub mod health;
 mod holdings;
 pub mod imports;
+pub mod issuer_health;
 pub mod issuers;
 pub mod kept_answers;
 pub mod lap;

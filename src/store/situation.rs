@@ -83,12 +83,13 @@ fn next_to(id: &DomainId, edges: CountedEdges) -> Stmt {
            g.id AS g_id, g.state AS g_state, g.expires_at AS g_expires, \
            c.id AS c_id, c.serial AS c_serial, c.not_before AS c_not_before, c.not_after AS c_not_after, \
            (SELECT count(*) FROM edges e WHERE e.status = 'active' AND e.lost_at IS NULL AND e.heartbeat_at > $2) AS edges, \
-           i.limits AS i_limits, n.effect AS n_effect, n.object_id AS n_object, n.generation AS n_generation \
+           i.limits AS i_limits, i.roots AS i_roots, i.profile AS i_profile, COALESCE(ih.failures, 0) AS i_failures, n.effect AS n_effect, n.object_id AS n_object, n.generation AS n_generation \
          FROM domains d \
          JOIN tenants t ON t.id = d.tenant_id \
          JOIN attempts a ON a.id = d.attempt_id \
          LEFT JOIN orders o ON o.domain_id = d.id AND o.state NOT IN ('issued', 'failed', 'lost') \
          JOIN issuers i ON i.id = COALESCE(o.issuer_id, (SELECT id FROM issuers ORDER BY preference, name LIMIT 1)) \
+         LEFT JOIN issuer_health ih ON ih.issuer_id = i.id \
          LEFT JOIN grants g ON g.order_id = o.id AND g.state IN ('open', 'used') \
          LEFT JOIN holdings h ON h.hostname = d.hostname \
          LEFT JOIN domains hd ON hd.id = h.domain_id \
@@ -163,6 +164,9 @@ fn situation(row: Option<Row>, domain: Domain, edges: CountedEdges) -> StoreResu
             account_url: row.opt_text("i_account")?,
             sealed_account_key: row.opt_blob("i_key")?,
             limits: row.json("i_limits")?,
+            roots: row.opt_text("i_roots")?,
+            profile: row.opt_text("i_profile")?,
+            clouded: row.int("i_failures")? > 0,
         },
         order: order(row)?,
         grant: grant(row)?,

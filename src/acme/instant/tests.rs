@@ -315,7 +315,7 @@ async fn registering_answers_with_the_account_and_sets_contacts() {
         _ => Reply::Answer(200, &[], json!({"status": "valid"}).to_string()),
     })
     .await;
-    let url = ca.client().register(&ca.account().key, &["mailto:ops@saas.example".to_owned()]).await.unwrap();
+    let url = ca.client().register(&ca.account().key, &["ops@saas.example".to_owned()]).await.unwrap();
     assert_eq!(url, AccountUrl(format!("{}/account/7", ca.url)));
     assert_eq!((ca.count("POST /new-account"), ca.count("POST /account/7")), (1, 1));
 }

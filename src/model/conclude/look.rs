@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::holding::{Before, Former, awaiting, holders_look};
 use super::remove::end_work;
-use super::{Draw, preflight, successor};
+use super::{Draw, change, preflight, successor};
 use crate::model::claim::{Claim, ClaimStep};
 use crate::model::domain::{Domain, GrantState, Role, Situation, TieState};
 use crate::model::evidence::{Check, Evidence, Finding, Verdict};
@@ -130,6 +130,9 @@ fn queued(s: &Situation, now: Moment) -> Outcome {
     }
     let Some(order) = &s.order else { return Outcome::of(s, now) };
     let pass = plan::may_order(s);
+    if order.issuer_id != s.issuer.id && matches!(order.state, OrderState::Waiting | OrderState::Granted) {
+        return go_elsewhere(s, order, pass, now);
+    }
     match order.state {
         OrderState::Waiting if pass && order.not_before == Moment::NEVER && s.domain.preflight_passed().is_some() => {
             preflight::eligible(s, order, now)
@@ -146,6 +149,24 @@ fn queued(s: &Situation, now: Moment) -> Outcome {
         }
         _ => Outcome::of(s, next),
     }
+}
+
+/// Another issuer was chosen with this look: the order goes there, and waits for its turn as everybody does.
+fn go_elsewhere(s: &Situation, order: &Order, pass: bool, now: Moment) -> Outcome {
+    let eligible = if pass && s.domain.preflight_passed().is_some() { change::eligible_at(s, now) } else { Moment::NEVER };
+    let mut out = Outcome::of(s, plan::next_look(s)).order(order, OrderState::Waiting, now, |o| {
+        o.issuer_id = s.issuer.id.clone();
+        o.not_before = eligible;
+    });
+    if let Some(grant) = s.grant.as_ref().filter(|g| g.state == GrantState::Open) {
+        out = out.write(Write::GrantReturned(grant.id.clone(), GrantState::Open));
+    }
+    out.tell(
+        "order_moved",
+        "nameplate",
+        format!("the order goes to {}: the one before cannot or may not issue for this name now", s.issuer.name),
+        json!({ "order": order.id, "issuer": s.issuer.name }),
+    )
 }
 
 pub(super) fn hold_back(s: &Situation, order: &Order, now: Moment) -> Outcome {

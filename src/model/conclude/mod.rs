@@ -17,8 +17,8 @@ mod successor;
 mod tests;
 
 pub use ca::{
-    AuthorizationSeen, CaStatus, Challenge, Trouble, Verdict as CaVerdict, announced, authorization, chain, finalized,
-    order_status, placed, trouble,
+    AuthorizationSeen, CaStatus, Challenge, Limited, Trouble, Verdict as CaVerdict, announced, answered, authorization,
+    chain, finalized, order_status, placed, trouble,
 };
 pub use change::change;
 pub use holding::{Former, Presence};

@@ -13,6 +13,7 @@ use crate::model::domain::{
 use crate::model::evidence::{Check, Evidence, Finding};
 use crate::model::hostname::Hostname;
 use crate::model::id::{AttemptId, CertificateId, DomainId, GrantId, IssuerId, OrderId, TenantId};
+use crate::model::limits::{Closed, LimitName};
 use crate::model::moment::Moment;
 use crate::model::notice::{Notice, NoticeKind};
 use crate::model::order::{Lane, Order, OrderState, Purpose};
@@ -145,7 +146,7 @@ prop_compose! {
             issuer: Issuer {
                 id: IssuerId::mint(NOW, [2; 10]), name: "main".to_owned(), directory: "https://ca.test".to_owned(),
                 caa_identities: vec!["ca.test".to_owned()], account_url: Some("https://ca.test/acct/1".to_owned()),
-                sealed_account_key: None, limits: std::collections::BTreeMap::new(),
+                sealed_account_key: None, limits: std::collections::BTreeMap::new(), roots: None, profile: None, clouded: false,
             },
             grant: grant.map(|(state, left)| Grant {
                 id: GrantId::mint(NOW, [7; 10]), state: GrantState::ALL[state],
@@ -378,7 +379,8 @@ proptest! {
         outs.extend(remove(&s, "tenant", NOW).ok());
         if let Some(order) = &s.order {
             for verdict in [CaVerdict::StepAgain, CaVerdict::RetryAt(None), CaVerdict::WaitFor, CaVerdict::GiveUp, CaVerdict::Missing, CaVerdict::Lost] {
-                let t = Trouble { verdict, account_limited: true, said: String::new(), problem: None };
+                let limited = Limited { limit: LimitName::OrdersPerAccount, closed: Closed::Others, link: None };
+                let t = Trouble { verdict, news: None, limited: Some(limited.clone()), said: String::new(), problem: None };
                 outs.push(trouble(&s, order, Some(Effect::NewOrder), &t, NOW));
                 outs.push(trouble(&s, order, None, &t, NOW));
             }

@@ -1,14 +1,15 @@
 //! The CA without sockets: its state behind the [`Authority`] role, for worlds whose time is driven by hand.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::acme::{
-    AccountRef, AccountUrl, AcmeError, Authority, Authorization, AuthorizationStatus, Call, Challenge, ChallengeStatus,
-    DirectoryFacts, Kind, OrderStatus, OrderView, PlacedOrder,
+    AccountRef, AccountStatus, AccountUrl, AcmeError, Authority, Authorization, AuthorizationStatus, Binding, Call,
+    Challenge, ChallengeStatus, DirectoryFacts, Kind, OrderStatus, OrderView, PlacedOrder,
 };
 use crate::env::Env;
 use crate::model::hostname::Hostname;
+use crate::model::limits::Counted;
 use crate::model::moment::Moment;
 use crate::model::secret::Secret;
 use crate::sandbox::ca::{self, AccountNo, AuthorityError, AuthorizationNo, CaState, Jwk, OrderNo, Problem, Settings};
@@ -23,20 +24,34 @@ pub struct DirectCa {
     state: Mutex<CaState>,
     env: Env,
     fetch: Mutex<Option<Fetch>>,
-    ordered_at: Mutex<Vec<Moment>>,
+    counted: Mutex<Vec<(Counted, Hostname, Moment)>>,
+    failing: Mutex<usize>,
     refusals: Mutex<VecDeque<AcmeError>>,
+    asked: Mutex<usize>,
+    keys: Mutex<HashMap<AccountUrl, String>>,
+    silent_key_change: Mutex<bool>,
 }
 
 impl DirectCa {
     /// A CA whose clock is `env`'s.
     pub fn new(env: &Env) -> Result<Arc<Self>, AuthorityError> {
-        let state = CaState::new(Settings::default(), env.draw())?;
+        DirectCa::called(env, "ca.test")
+    }
+
+    /// A CA that calls itself so in CAA records.
+    pub fn called(env: &Env, identity: &str) -> Result<Arc<Self>, AuthorityError> {
+        let settings = Settings { caa_identities: vec![identity.to_owned()], ..Settings::default() };
+        let state = CaState::new(settings, env.draw())?;
         Ok(Arc::new(DirectCa {
             state: Mutex::new(state),
             env: env.clone(),
             fetch: Mutex::new(None),
-            ordered_at: Mutex::default(),
+            counted: Mutex::default(),
+            failing: Mutex::default(),
             refusals: Mutex::default(),
+            asked: Mutex::default(),
+            keys: Mutex::default(),
+            silent_key_change: Mutex::default(),
         }))
     }
 
@@ -50,9 +65,38 @@ impl DirectCa {
         self.refusals.lock().unwrap_or_else(PoisonError::into_inner).extend(errors);
     }
 
+    /// Whatever newOrders were still to be refused is forgotten.
+    pub fn refuse_nothing(&self) {
+        self.refusals.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// The next change of a key is done and its answer lost.
+    pub fn lose_key_change(&self) {
+        *self.silent_key_change.lock().unwrap_or_else(PoisonError::into_inner) = true;
+    }
+
+    /// How many newOrders came, refused or not.
+    pub fn asked(&self) -> usize {
+        *self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// When each newOrder was counted.
     pub fn ordered_at(&self) -> Vec<Moment> {
-        self.ordered_at.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.counted().into_iter().filter(|(what, ..)| *what == Counted::Order).map(|(.., at)| at).collect()
+    }
+
+    /// All that was counted, in the order of counting.
+    pub fn counted(&self) -> Vec<(Counted, Hostname, Moment)> {
+        self.counted.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The next so many validations fail.
+    pub fn fail_validations(&self, times: usize) {
+        *self.failing.lock().unwrap_or_else(PoisonError::into_inner) = times;
+    }
+
+    fn count(&self, what: Counted, name: &str, at: Moment) {
+        self.counted.lock().unwrap_or_else(PoisonError::into_inner).push((what, Hostname::trusted(name), at));
     }
 
     /// What the CA remembers.
@@ -115,13 +159,41 @@ impl Authority for DirectCa {
         Ok(AccountUrl(no.to_string()))
     }
 
+    async fn register_bound(&self, key: &Secret, contacts: &[String], _: &Binding) -> Result<AccountUrl, AcmeError> {
+        self.register(key, contacts).await
+    }
+
+    async fn account(&self, a: &AccountRef) -> Result<AccountStatus, AcmeError> {
+        let asked_by = thumbprint(Call::Account, &a.key)?;
+        let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        if keys.get(&a.url).is_some_and(|known| *known != asked_by) {
+            return Err(Self::refused(Call::Account, &Problem::new(ca::Kind::Unauthorized, "another key")));
+        }
+        Ok(AccountStatus::Valid)
+    }
+
+    async fn change_key(&self, a: &AccountRef, new_key: &Secret) -> Result<(), AcmeError> {
+        self.account(a).await?;
+        let new = thumbprint(Call::KeyChange, new_key)?;
+        self.keys.lock().unwrap_or_else(PoisonError::into_inner).insert(a.url.clone(), new);
+        if std::mem::take(&mut *self.silent_key_change.lock().unwrap_or_else(PoisonError::into_inner)) {
+            return Err(AcmeError {
+                kind: Kind::Unanswered,
+                acted_on: true,
+                ..Self::refused(Call::KeyChange, &Problem::malformed("the answer is lost"))
+            });
+        }
+        Ok(())
+    }
+
     async fn new_order(&self, a: &AccountRef, names: &[Hostname], _: Option<&str>) -> Result<PlacedOrder, AcmeError> {
+        *self.asked.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         if let Some(error) = self.refusals.lock().unwrap_or_else(PoisonError::into_inner).pop_front() {
             return Err(error);
         }
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
         let now = self.env.now();
-        self.ordered_at.lock().unwrap_or_else(PoisonError::into_inner).push(now);
+        names.iter().for_each(|name| self.count(Counted::Order, name, now));
         let view = self.state().new_order(&account(a), &names, now).map_err(|p| Self::refused(Call::NewOrder, &p))?;
         Ok(PlacedOrder { url: view.no.to_string(), replaces: false, order: Some(Self::view(view)) })
     }
@@ -170,11 +242,16 @@ impl Authority for DirectCa {
         let asked = self.state().respond(&account(a), &no, now).map_err(|p| Self::refused(Call::Challenge, &p))?;
         if let Some(look) = asked {
             let fetch = self.fetch.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            let body = fetch.and_then(|f| f(&look.host, &look.token));
+            let mut failing = self.failing.lock().unwrap_or_else(PoisonError::into_inner);
+            let body = fetch.filter(|_| *failing == 0).and_then(|f| f(&look.host, &look.token));
+            *failing = failing.saturating_sub(1);
             let outcome = match body {
                 Some(body) => look.judge(body.as_bytes()),
                 None => Err(Problem::new(ca::Kind::Connection, "nobody answered at the name")),
             };
+            if outcome.is_err() {
+                self.count(Counted::Failure, &look.host, now);
+            }
             self.state().validated(&no, outcome, now);
         }
         Ok(())
@@ -188,7 +265,9 @@ impl Authority for DirectCa {
         if present.status != ca::OrderStatus::Ready {
             return Ok(Self::view(present));
         }
-        state.finalize(&account(a), &no, csr, now).map(Self::view).map_err(|p| Self::refused(Call::Finalize, &p))
+        let done = state.finalize(&account(a), &no, csr, now).map_err(|p| Self::refused(Call::Finalize, &p))?;
+        done.names.iter().for_each(|name| self.count(Counted::Certificate, name, now));
+        Ok(Self::view(done))
     }
 
     async fn certificate(&self, a: &AccountRef, url: &str) -> Result<String, AcmeError> {

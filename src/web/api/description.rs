@@ -15,8 +15,8 @@ use utoipa::openapi::{Ref, RefOr, Required};
 use utoipa::{Modify, OpenApi, ToSchema};
 
 use super::{
-    certificates, contacts, domains, edges, events, explain, history, links, offboard, orders, redirect, tenants, tokens,
-    zone_file,
+    budget, certificates, contacts, domains, edges, events, explain, history, links, offboard, orders, redirect, tenants,
+    tokens, zone_file,
 };
 
 /// What is wrong with one field.
@@ -90,7 +90,7 @@ struct ProblemDocument {
         links::create_hand_off_link, links::list_hand_off_links, links::revoke_hand_off_link,
         events::list_events,
         certificates::list_certificates, certificates::get_certificate,
-        orders::list_orders,
+        orders::list_orders, budget::show_budget,
         edges::list_edges, edges::get_edge, edges::drain_edge, edges::undrain_edge,
         tokens::create_token, tokens::list_tokens, tokens::get_token, tokens::revoke_token,
     ),
