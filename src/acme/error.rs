@@ -285,6 +285,11 @@ impl AcmeError {
         self.status == Some(429) || self.problem.as_ref().is_some_and(|p| p.acme_type() == "rateLimited")
     }
 
+    /// Whether the resources that the directory names are not where it said.
+    pub(super) fn leads_nowhere(&self) -> bool {
+        self.kind == Kind::Unreached || matches!(self.status, Some(301 | 302 | 307 | 308 | 404 | 405 | 410))
+    }
+
     /// When the CA's words, where its headers say nothing, say to come back.
     pub fn told_in_words(&self) -> Option<Moment> {
         self.problem.as_ref().filter(|_| self.is_rate_limited()).and_then(limited::told_in_words)
@@ -308,11 +313,6 @@ impl AcmeError {
             "unauthorized" | "userActionRequired" => matches!(self.call, Call::NewOrder | Call::Account),
             _ => false,
         }
-    }
-
-    /// Whether the resources that the directory names are not where it said.
-    pub(super) fn leads_nowhere(&self) -> bool {
-        matches!(self.status, Some(301 | 302 | 307 | 308 | 404 | 405 | 410))
     }
 
     /// Whether it was the certificate to replace that the CA objected to: order again without it (RFC 9773 §5).

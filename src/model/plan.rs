@@ -186,7 +186,7 @@ fn plan_order(s: &Situation, order: &Order, now: Moment) -> Next {
                 Next::Rest(now + NO_EDGE)
             } else if !fresh(s, now) {
                 Next::Observe(Observe::Dns)
-            } else if !s.domain.preflight_passed().is_some_and(|e| now.since(e.looked_at) < FRESH) {
+            } else if s.domain.preflight_passed().is_none_or(|e| now.since(e.looked_at) >= FRESH) {
                 Next::Observe(Observe::Preflight)
             } else if order.sealed_key.is_none() {
                 Next::Change(Change::PrepareKey)

@@ -2,7 +2,7 @@
 //!
 //! **Owns** the stand-ins for the parties Nameplate talks to: a certificate authority ([`ca`]) and, as a referee that shares
 //! none of our mistakes, Debian's `pebble` as a child process ([`pebble`]); DNS ([`dns`]) with the pretend provider's page
-//! ([`provider`]); the application behind the edge ([`origin`]); a visitor who trusts the CA's root alone ([`visitor`]). Two
+//! ([`provider`]), beside which the CA can be told to misbehave ([`misbehave`]); the application behind the edge ([`origin`]); a visitor who trusts the CA's root alone ([`visitor`]). Two
 //! of them together are [`outside::Outside`]; with a control plane and an edge beside it they are a [`world::World`], in
 //! which [`run`] lets a newcomer play and [`check`] walks the whole way by itself; [`bench`] measures on the same parts. **May import** everything below it and,
 //! as their second home, hickory and axum. **Always holds:** real packets, real signatures, real chains, on loopback and on
@@ -19,6 +19,7 @@ pub mod config;
 pub mod dns;
 pub mod home;
 pub mod issuer;
+pub mod misbehave;
 pub mod origin;
 pub mod outside;
 pub mod pebble;

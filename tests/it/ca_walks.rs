@@ -132,7 +132,7 @@ async fn walk(seed: u64) {
             world.kill();
         }
         world.rig.check_invariants().await;
-        assert!(world.rig.env.now() < START + 96 * HOUR, "not served: {script}: {}", world.rig.story(&id).await);
+        assert!(world.rig.env.now() < START + 96 * HOUR, "not served: {script}: {}", world.story(&id).await);
     }
     world.rig.scissors.set(0);
     let shown = world.shown(&id).await;
@@ -143,7 +143,7 @@ async fn walk(seed: u64) {
     assert!(
         issued <= 1 + wasted,
         "{issued} certificates, {wasted} wasted: {script}: {happened:?}: {}",
-        world.rig.story(&id).await
+        world.story(&id).await
     );
     world.settled(&id, &script).await;
 }

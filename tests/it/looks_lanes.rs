@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use nameplate::app::{advance, check};
+use nameplate::app::{account, advance, check};
 use nameplate::dns::{Caps, Gate, Look};
 use nameplate::env::Env;
 use nameplate::model::checks;
@@ -89,8 +89,8 @@ async fn a_look_that_waits_for_its_turn_has_all_its_time_afterwards() {
     )
     .await;
     let env = Env::real();
-    // One packet a second at a time to the zone's server: a look needs more of them than its time allows.
-    let caps = Caps { server: Cap::new(3, 8), ..Caps::default() };
+    // One packet a second to the zone's server: a look needs more of them than its time allows.
+    let caps = Caps { server: Cap::new(1, 8), ..Caps::default() };
     let observers = dns.observers.clone().behind(Gate::new(caps, &env, Arc::default()));
     let began = env.now();
     let ask = everything("shop.example.com", Turn::default());
@@ -133,6 +133,7 @@ async fn a_look_that_is_put_off_changes_nothing_but_the_time_that_people_are_tol
     let tenant = rig.tenant("acme").await;
     let id = rig.claim(&tenant, "shop.acme.test").await;
     rig.publish(&id, "shop.acme.test").await;
+    account::ensure_all(&rig.app).await.unwrap();
     advance::advance(&rig.app, &id).await.unwrap();
     let next = rig.env.now() + Duration::from_secs(300);
     let row = |rig: &Rig| {

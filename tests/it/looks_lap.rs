@@ -123,6 +123,7 @@ async fn an_imported_name_that_changes_leaves_its_lap_and_one_that_passes_is_ord
     let mut rig = Rig::new(52).await;
     let looks = Counted::on(&mut rig);
     let tenant = rig.tenant("acme").await;
+    app::account::ensure_all(&rig.app).await.unwrap();
     let names = import(&rig, &tenant, 5).await;
     pass(&rig, HOUR).await;
     looks.take();

@@ -260,7 +260,7 @@ async fn a_csr_for_the_account_key_or_other_names_is_refused() {
 #[tokio::test]
 async fn refused_nonces_do_not_stop_the_client() {
     let world = World::new().await;
-    // Half of all, by the CA's own seed; never three in a row, which is more than the library tries.
+    // Every other one; three in a row are more than the library tries.
     for nth in 1..40 {
         world.ca.script().add(Fault::once(At::Signed, What::BadNonce).when(When::Nth(2 * nth)));
     }
@@ -437,7 +437,8 @@ async fn renewal_windows_are_told_and_a_certificate_is_replaced_once() {
     let leaf = CertificateDer::from_pem_slice(chain.as_bytes()).unwrap();
     let id = CertificateIdentifier::try_from(&leaf).unwrap();
     let (info, again) = account.renewal_info(&id).await.unwrap();
-    assert_eq!(again, Duration::from_secs(6 * 3600));
+    // The library counts from when the answer came.
+    assert!(again <= Duration::from_secs(6 * 3600) && again > Duration::from_secs(6 * 3600 - 60), "{again:?}");
     assert!(info.suggested_window.start < info.suggested_window.end);
     let now = info.suggested_window.start;
     world.ca.script().add(Fault::once(Endpoint::RenewalInfo, Twist::Window { starts_in: 3600, ends_in: -3600 }));

@@ -220,7 +220,7 @@ async fn answers_that_are_no_json_are_judged_by_their_status() {
     .await;
     let (client, account) = (ca.client(), ca.account());
     for (path, class, kind) in [
-        ("gone", Class::GiveUp, Kind::Refused),
+        ("gone", Class::Missing, Kind::Refused),
         ("wall", Class::RetryAt(None), Kind::Refused),
         ("bad-request", Class::RetryAt(None), Kind::Refused),
         ("down", Class::RetryAt(Some(Duration::from_secs(7))), Kind::Failed),

@@ -192,6 +192,10 @@ fn order_refused(s: &Situation, order: &Order, t: &Trouble, now: Moment) -> Outc
             let mut out = Outcome::of(s, until)
                 .order(order, OrderState::Waiting, now, |o| o.not_before = until)
                 .write(Write::GrantReturned(grant.id.clone(), GrantState::Used));
+            // What the CA refuses the name for is the tenant's to know of, in the CA's words.
+            if let Some(Write::Order { problem, .. }) = out.writes.first_mut() {
+                problem.clone_from(&t.problem);
+            }
             out.domain.failures += 1;
             out.tell(
                 "order_postponed",

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::model::look::Lane;
 use crate::model::moment::Moment;
 
 /// A part of a second's worth that may come together.
@@ -46,17 +47,34 @@ impl Cap {
 pub(super) struct Row {
     tat: Moment,
     pub held: u32,
-    pub waiting: u32,
+    /// By lane, the most urgent first.
+    waiting: [u32; Lane::ALL.len()],
 }
 
 impl Row {
     pub fn new() -> Self {
-        Row { tat: Moment::from_micros(i64::MIN / 2), held: 0, waiting: 0 }
+        Row { tat: Moment::from_micros(i64::MIN / 2), held: 0, waiting: [0; Lane::ALL.len()] }
     }
 
     /// As good as a new one.
     pub fn idle(&self, now: Moment) -> bool {
-        self.held == 0 && self.waiting == 0 && self.tat <= now
+        self.held == 0 && !self.contended() && self.tat <= now
+    }
+
+    /// Whether anybody waits.
+    pub fn contended(&self) -> bool {
+        self.waiting.iter().any(|n| *n > 0)
+    }
+
+    /// Somebody begins to wait.
+    pub fn come(&mut self, lane: Lane) {
+        self.waiting[lane as usize] += 1;
+    }
+
+    /// Somebody waits no longer.
+    pub fn gone(&mut self, lane: Lane) {
+        let waiting = &mut self.waiting[lane as usize];
+        *waiting = waiting.saturating_sub(1);
     }
 
     /// How long until one more may begin; none while the places are taken, which ends when somebody leaves.
@@ -76,11 +94,15 @@ impl Row {
         }
     }
 
-    /// About how long one that comes now waits behind those who wait already.
-    pub fn about(&self, cap: Cap, now: Moment) -> Duration {
+    /// About how long one that comes now waits: behind those who are as urgent or more, and behind as many of the others as
+    /// their lanes' shares let through meanwhile. `share`: of how many turns one is its own lane's.
+    pub fn about(&self, cap: Cap, lane: Lane, share: u32, now: Moment) -> Duration {
+        let (before, after) = self.waiting.split_at(lane as usize + 1);
+        let own = self.waiting[lane as usize] + 1;
+        let ahead = before.iter().sum::<u32>() + after.iter().sum::<u32>().min(own * (share - 1));
         let interval = cap.per_second.map_or(Duration::ZERO, |n| Cap::shape(n).1);
         // Places come free about once in the time that an ordinary look takes.
         let places = cap.at_once.filter(|n| self.held >= *n).map_or(Duration::ZERO, |n| Duration::from_secs(1) / n);
-        self.opens_in(cap, now).unwrap_or(places) + interval.max(places) * self.waiting
+        self.opens_in(cap, now).unwrap_or(places) + interval.max(places) * ahead
     }
 }

@@ -79,14 +79,14 @@ impl<K: Clone + Eq + Hash> Traffic<K> {
         self.forget_idle(now);
         self.entered += 1;
         let number = self.entered;
-        let nobody_waits = |k: &K| self.rows.get(k).is_none_or(|row| row.waiting == 0);
+        let nobody_waits = |k: &K| !self.rows.get(k).is_some_and(Row::contended);
         if request.caps.iter().all(|(k, _)| nobody_waits(k)) && self.open(&request, now) {
             self.go(number, request, now);
             return (number, Entered::Now);
         }
         let about = self.about(&request, now);
         for (k, _) in &request.caps {
-            self.rows.entry(k.clone()).or_insert_with(Row::new).waiting += 1;
+            self.rows.entry(k.clone()).or_insert_with(Row::new).come(request.lane);
         }
         self.waiting.insert((request.lane, number), request);
         (number, Entered::Waits(about))
@@ -94,7 +94,10 @@ impl<K: Clone + Eq + Hash> Traffic<K> {
 
     /// About how long somebody who comes now waits.
     pub fn about(&self, request: &Request<K>, now: Moment) -> Duration {
-        let row = |(k, cap): &(K, Cap)| self.rows.get(k).map_or(Duration::ZERO, |row| row.about(*cap, now));
+        let own = TURNS.iter().filter(|lane| **lane == request.lane).count().max(1);
+        let share = u32::try_from(TURNS.len().div_ceil(own)).unwrap_or(1);
+        let row =
+            |(k, cap): &(K, Cap)| self.rows.get(k).map_or(Duration::ZERO, |row| row.about(*cap, request.lane, share, now));
         request.caps.iter().map(row).max().unwrap_or_default()
     }
 
@@ -119,7 +122,7 @@ impl<K: Clone + Eq + Hash> Traffic<K> {
         let Some(caps) = self.under_way.get(&number) else { return false };
         let rate_only = |cap: &Cap| Cap { at_once: None, ..*cap };
         let open = caps.iter().all(|(k, cap)| {
-            self.rows.get(k).is_none_or(|row| row.waiting == 0 && row.opens_in(rate_only(cap), now) == Some(Duration::ZERO))
+            self.rows.get(k).is_none_or(|row| !row.contended() && row.opens_in(rate_only(cap), now) == Some(Duration::ZERO))
         });
         if open {
             for (k, cap) in caps {
@@ -197,7 +200,7 @@ impl<K: Clone + Eq + Hash> Traffic<K> {
     fn count_out(&mut self, request: &Request<K>) {
         for (k, _) in &request.caps {
             if let Some(row) = self.rows.get_mut(k) {
-                row.waiting = row.waiting.saturating_sub(1);
+                row.gone(request.lane);
             }
         }
     }

@@ -59,7 +59,9 @@ fn who_pressed_check_now_overtakes_any_backlog() {
         traffic.enter(request(Lane::Routine, u8::try_from(n % 5).unwrap(), &caps), START);
     }
     let (mine, entered) = traffic.enter(request(Lane::CheckNow, 99, &caps), START);
-    assert!(matches!(entered, Entered::Waits(_)));
+    assert!(matches!(entered, Entered::Waits(about) if about < Duration::from_secs(1)), "{entered:?}");
+    let bulk = request(Lane::Bulk, 1, &caps);
+    assert!(traffic.about(&bulk, START) > Duration::from_secs(60), "the others are told how long it really takes");
     // A place is free again: it goes to nobody else.
     traffic.leave(Lane::Bulk, 1);
     let now = START + Duration::from_millis(20);

@@ -113,9 +113,12 @@ pub fn pages() -> Vec<Case> {
     for endpoint in WAY {
         cases.push(case(at("503 page", endpoint), once(endpoint, What::page(503))));
     }
-    for status in [400, 403, 408, 429, 500, 502, 504] {
+    for status in [400, 403, 404, 408, 500, 502, 504] {
         cases.push(case(format!("page {status} at newOrder"), once(Endpoint::NewOrder, What::page(status))).says(PAGE));
     }
+    // Whose limit it is, the page does not say; the account waits as long as it waits for a limit without a time.
+    let limited = case("page 429 at newOrder", once(Endpoint::NewOrder, What::page(429)));
+    cases.push(limited.says(PAGE).waits(HOUR, 2 * HOUR));
     let told = What::Page { status: 503, retry_after: Some(RetryAfter::Seconds(1800)) };
     for endpoint in [Endpoint::Authorization, Endpoint::Order, Endpoint::Certificate] {
         let name = at("503 page with Retry-After", endpoint);
@@ -147,8 +150,8 @@ pub fn pages() -> Vec<Case> {
 /// Slow, frozen, broken.
 pub fn connections() -> Vec<Case> {
     let mut cases = Vec::new();
-    let slow = Fault::once(At::Everywhere, What::Slow { seconds: 8 }).when(When::Always);
-    cases.push(case("everything takes eight seconds", [slow]));
+    let slow = Fault::once(At::Everywhere, What::Slow { seconds: 6 }).when(When::Always);
+    cases.push(case("everything takes six seconds", [slow]));
     for endpoint in WAY {
         cases.push(case(at("frozen", endpoint), once(endpoint, What::Frozen)));
         cases.push(case(at("dropped before", endpoint), once(endpoint, What::DropBefore)));

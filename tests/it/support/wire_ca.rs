@@ -12,7 +12,6 @@ use nameplate::model::hostname::Hostname;
 use nameplate::model::id::DomainId;
 use nameplate::model::moment::Moment;
 use nameplate::model::records::ApexRoute;
-use nameplate::reach::Reach;
 use nameplate::sandbox::ca::{Counters, Kind, Problem, RunningCa, Script, Settings, TestCa, Validation};
 use nameplate::store::sql;
 use tokio::net::TcpListener;
@@ -103,7 +102,7 @@ impl WireCa {
     pub async fn until_active(&self, id: &DomainId, limit: Duration) {
         let end = self.rig.env.now() + limit;
         while self.rig.active_since(id).await.is_none() {
-            assert!(self.rig.env.now() < end, "not active after {limit:?}: {}", self.rig.story(id).await);
+            assert!(self.rig.env.now() < end, "not active after {limit:?}: {}", self.story(id).await);
             self.turn().await;
         }
     }
@@ -112,6 +111,17 @@ impl WireCa {
     pub async fn shown(&self, id: &DomainId) -> String {
         let view = app::show::domain(&self.rig.app.store, &ApexRoute::default(), id, self.rig.env.now()).await.unwrap();
         serde_json::to_string(&view.unwrap()).unwrap()
+    }
+
+    /// What happened, for a failing test: events, orders, faults.
+    pub async fn story(&self, id: &DomainId) -> String {
+        let stmt = sql("SELECT state, problem FROM orders WHERE domain_id = $1 ORDER BY created_at").bind(id.as_str());
+        let rows = self.rig.app.store.query(stmt).await.unwrap();
+        let orders: Vec<_> = rows.iter().map(|r| (r.text("state").unwrap(), r.opt_text("problem").unwrap())).collect();
+        let events = self.rig.events(id).await.join(" ");
+        let faults: Vec<_> = self.script().happened().iter().rev().take(8).map(|h| (h.endpoint, h.what.clone())).collect();
+        let time = self.rig.env.now().since(super::rig::START);
+        format!("after {time:?}: orders {orders:?}; events {events}; last faults {faults:?}")
     }
 
     /// When the domain's row wants to be looked at, and since when its order may be placed.
@@ -132,7 +142,7 @@ impl WireCa {
     /// What must be true of everything once a domain is served, whatever went wrong before.
     pub async fn settled(&self, id: &DomainId, what: &str) {
         self.rig.check_invariants().await;
-        let story = self.rig.story(id).await;
+        let story = self.story(id).await;
         let none = async |stmt, says: &str| assert_eq!(self.rig.count(stmt).await, 0, "{what}: {says}: {story}");
         none(sql("SELECT count(*) AS n FROM orders WHERE state NOT IN ('issued', 'failed', 'lost')"), "an order is open")
             .await;

@@ -41,7 +41,7 @@ pub struct Entry {
     pub no: u64,
     /// The fault.
     pub fault: Fault,
-    /// How many requests it was considered for.
+    /// How many requests came to its place since it was put there.
     pub seen: u32,
     /// How often it happened.
     pub happened: u32,
@@ -140,19 +140,21 @@ impl Script {
         let mut book = self.book();
         let book = &mut *book;
         *book.asked.entry(endpoint).or_default() += 1;
-        let struck = book.entries.iter_mut().filter(|e| e.fault.at.covers(endpoint)).find_map(|entry| {
+        let mut struck = None;
+        for entry in book.entries.iter_mut().filter(|e| e.fault.at.covers(endpoint)) {
             entry.seen = entry.seen.saturating_add(1);
             let strikes = match entry.fault.when {
-                When::Next(times) => entry.seen <= times,
-                When::Nth(which) => entry.seen == which,
+                When::Next(times) => entry.happened < times,
+                When::Nth(which) => entry.seen >= which,
                 When::Always => true,
                 When::Chance(percent) => book.rng.next_u32() % 100 < u32::from(percent),
             };
-            strikes.then(|| {
+            // One request suffers one fault; whose turn it would have been has it at the next.
+            if strikes && struck.is_none() {
                 entry.happened = entry.happened.saturating_add(1);
-                entry.fault.what.clone()
-            })
-        });
+                struck = Some(entry.fault.what.clone());
+            }
+        }
         book.entries.retain(|e| !e.is_over());
         let what = struck?;
         if book.happened.len() == KEPT {
@@ -166,7 +168,8 @@ impl Script {
 impl Entry {
     fn is_over(&self) -> bool {
         match self.fault.when {
-            When::Next(times) | When::Nth(times) => self.seen >= times,
+            When::Next(times) => self.happened >= times,
+            When::Nth(_) => self.happened > 0,
             When::Always | When::Chance(_) => false,
         }
     }
