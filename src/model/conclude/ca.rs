@@ -95,8 +95,6 @@ pub struct Limited {
 const UNTOLD: (Duration, Duration) = (Duration::from_secs(3600), Duration::from_secs(7 * DAY));
 /// The same for a name that the CA paused: asking does not help before somebody visited its page.
 const UNTOLD_PAUSE: (Duration, Duration) = (Duration::from_secs(DAY), Duration::from_secs(30 * DAY));
-/// The first wait where no word of the CA came with the refusal.
-const UNTOLD_PAGE: Duration = Duration::from_secs(600);
 const DAY: u64 = 86_400;
 
 /// newOrder was answered with an order.
@@ -220,12 +218,7 @@ fn order_refused(s: &Situation, order: &Order, t: &Trouble, now: Moment) -> Outc
 /// failed, so nothing is counted against this one.
 fn limit_reached(s: &Situation, order: &Order, grant: &GrantId, t: &Trouble, limited: &Limited, now: Moment) -> Outcome {
     let told = if let Verdict::RetryAt(wait) = t.verdict { wait } else { None };
-    let untold = match &t.problem {
-        // A page and no word of the CA: something in between counts otherwise, and sooner.
-        None => (UNTOLD_PAGE, UNTOLD.1),
-        Some(_) if limited.closed == Closed::Paused => UNTOLD_PAUSE,
-        Some(_) => UNTOLD,
-    };
+    let untold = if limited.closed == Closed::Paused { UNTOLD_PAUSE } else { UNTOLD };
     let numbers = s.issuer.limits.get(&limited.limit);
     // What was told stands in the order's own row, too; what was not is the ledger's to say. A limit that configuration says is
     // not there has no row to wait at.
