@@ -16,6 +16,7 @@ mod claims;
 mod cli;
 mod crash;
 mod deploy;
+mod domain_connect;
 mod dns_cases;
 mod dns_changing;
 mod dns_fields;

@@ -132,11 +132,13 @@ texts! {
     until = "Until";
     if_nothing = "If nothing changes";
     code = "Code";
-    server = "Who answered";
-    answer = "Answer";
-    kept_for = "Kept for";
-    old_gone = "Old answers gone by";
-    disagreement = "The answers side by side";
+    as_expected = "as expected";
+    not_as_expected = "not as expected";
+    kept_seconds(n) = "kept for {n} s";
+    kept_minutes(n) = "kept for {n} min";
+    kept_hours(n) = "kept for {n} h";
+    kept_days(n) = "kept for {n} days";
+    old_gone = "Old answers are gone";
 
     // ---- Records ----
     records_to_publish = "Records to publish";
