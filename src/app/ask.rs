@@ -6,7 +6,7 @@ use super::App;
 use crate::model::claim::Claim;
 use crate::model::domain::{Domain, RoutingMode, Situation};
 use crate::model::hostname::Hostname;
-use crate::model::look::{Ask, CaaAsk, Depth, OwnershipAsk, RoutingAsk};
+use crate::model::look::{Ask, CaaAsk, Depth, OwnershipAsk, RoutingAsk, Turn};
 use crate::model::moment::Moment;
 pub(super) use crate::model::records::{OWNERSHIP_LABEL as TXT_LABEL, OWNERSHIP_PREFIX as TXT_PREFIX};
 
@@ -22,6 +22,7 @@ pub(super) fn everything(app: &App, s: &Situation, superseded: Vec<String>, now:
     let d = &s.domain;
     let settings = &app.settings;
     let mut ask = Ask::new(d.hostname.clone(), settings.platform.clone());
+    ask.turn = Turn::of(&d.tenant_id, s.look_lane());
     ask.ownership = Some(OwnershipAsk {
         name: format!("{TXT_LABEL}.{}", d.hostname),
         value: s.attempt.value.clone(),

@@ -63,7 +63,9 @@ fn template_of(config: &Config, connect: &DomainConnectConfig) -> anyhow::Result
     let target = match (&tenants, shared) {
         (Some(zone), _) => Target::PerTenant(zone),
         (None, Some(name)) => Target::Shared(name),
-        (None, None) => anyhow::bail!("neither routing.canonical_suffix nor routing.shared_target is set: names lead nowhere"),
+        (None, None) => {
+            anyhow::bail!("neither routing.canonical_suffix nor routing.shared_target is set: names lead nowhere")
+        }
     };
     let redirect = config.server.public_url.as_ref().context("server.public_url is not set: browsers come back to it")?;
     Ok(template(&TemplateFacts {

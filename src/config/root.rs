@@ -1,9 +1,9 @@
 //! All sections together, and what each role cannot do without.
 
 use super::{
-    ApiConfig, BrandConfig, ConfigError, DatabaseConfig, DnsConfig, DomainConnectConfig, EdgeConfig, FeedConfig, IssuerConfig, JobsConfig, Key,
-    LogConfig, MetricsConfig, NamesConfig, PortalConfig, Problem, ReachConfig, Reader, RoutingConfig, ServerConfig, Sources,
-    VaultConfig,
+    ApiConfig, BrandConfig, ConfigError, DatabaseConfig, DnsConfig, DomainConnectConfig, EdgeConfig, FeedConfig,
+    IssuerConfig, JobsConfig, Key, LogConfig, LooksConfig, MetricsConfig, NamesConfig, PortalConfig, Problem, ReachConfig,
+    Reader, RoutingConfig, ServerConfig, Sources, VaultConfig,
 };
 use crate::model::domain::RoutingMode;
 use crate::model::hostname::{Hostname, NameRules};
@@ -24,6 +24,7 @@ pub struct Config {
     pub routing: RoutingConfig,
     pub dns: DnsConfig,
     pub domain_connect: Option<DomainConnectConfig>,
+    pub looks: LooksConfig,
     pub issuers: Vec<IssuerConfig>,
     pub reach: ReachConfig,
     pub feed: FeedConfig,
@@ -70,6 +71,7 @@ impl Config {
             routing: RoutingConfig::read(r),
             dns: DnsConfig::read(r),
             domain_connect: DomainConnectConfig::read(r),
+            looks: LooksConfig::read(r),
             issuers: IssuerConfig::read_all(r),
             reach: ReachConfig::read(r),
             feed: FeedConfig::read(r),

@@ -80,11 +80,14 @@ pub enum Check {
     Delegation,
     /// Whether somebody else holds the name; present only when that stands in the way.
     Holding,
+    /// Whether requests through the public name reach our edges; tried before an order.
+    Preflight,
 }
 
 impl Check {
     /// Every check there is.
-    pub const ALL: &'static [Check] = &[Check::Ownership, Check::Routing, Check::Caa, Check::Delegation, Check::Holding];
+    pub const ALL: &'static [Check] =
+        &[Check::Ownership, Check::Routing, Check::Caa, Check::Delegation, Check::Holding, Check::Preflight];
 }
 
 /// A DNS record in the three forms people paste.

@@ -9,6 +9,7 @@ use super::observe::{self, WatchedControl, Watching};
 use super::{StartError, adapters, bind, loops, seal, store};
 use crate::app::connect::Finder;
 use crate::app::fleet::Snapshots;
+use crate::app::lap::Lap;
 use crate::app::{App, Bells, Smooth};
 use crate::config::{Config, Role};
 use crate::env::Env;
@@ -54,25 +55,28 @@ impl ControlPlane {
             Role::Serve | Role::Edge => store::open_store(config).await?,
         };
         let vault = Arc::new(seal::open(&config.vault, &store, env).await?);
-        adapters::seed_issuers(config, &store, env).await?;
+        let authorities = Arc::new(adapters::ByRow::new(env));
+        adapters::seed_issuers(config, &store, &vault, &authorities, env).await?;
         let bells = Bells::default();
         let feed = Feed::open(store.clone(), Arc::clone(&vault), env.clone(), Arc::clone(&bells.relay)).await?;
         let concurrency = usize::try_from(config.jobs.concurrency).unwrap_or(usize::MAX);
         let queue = Queue::new(&store, env, QueueSettings { concurrency, ..QueueSettings::default() });
         let meters = Arc::<ControlMeters>::default();
-        let look = adapters::observers(&config.dns, env)?;
+        let gate = adapters::gate(&config.looks, env, &meters);
+        let look = adapters::observers(&config.dns, env)?.behind(gate);
         let app = App {
             env: env.clone(),
             store,
             vault,
-            look: Arc::new(adapters::Measured::new(look, Arc::clone(&meters), env)),
+            look: Arc::new(look),
             reach: Arc::new(adapters::public_name(config, env)?),
-            authorities: Arc::new(adapters::authorities(config, env)?),
+            authorities,
             wake: Arc::new(queue.clone()),
             settings: Arc::new(adapters::settings(config)),
             worker: format!("{}-{}", std::process::id(), env.draw_hex(4)).into(),
             bells,
             fleet: Snapshots::default(),
+            lap: Arc::new(Lap::new(config.looks.imports_per_second, config.looks.lap_per_second)),
             boundary: Arc::new(Smooth),
             meters,
         };

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use crate::acme::AcmeError;
 use crate::config::ConfigError;
@@ -30,6 +31,15 @@ pub enum StartError {
     /// No database.
     #[error("the database cannot be used")]
     Store(#[from] StoreError),
+    /// No database to work beside.
+    #[error(
+        "there is no file {}: database.url is not where `nameplate serve` keeps its database; name that one, or make a new one with \
+         `nameplate migrate`", .file.display()
+    )]
+    NoDatabase {
+        /// The file that `database.url` names.
+        file: PathBuf,
+    },
     /// No database of this schema.
     #[error("the database's schema is not current; run `nameplate migrate` with this binary first")]
     NotMigrated,

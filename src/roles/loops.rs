@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::app::connect::Finder;
-use crate::app::{App, account, dispatch, offboard, routine};
+use crate::app::{App, account, dispatch, lap, offboard, routine};
 use crate::feed::Feed;
 use crate::jobs::door::Door;
 use crate::jobs::queue::Queue;
@@ -25,6 +25,9 @@ const OFFBOARDING: Duration = Duration::from_secs(5);
 const OFFERS: Duration = Duration::from_secs(5);
 /// The routine looks' batches follow the day this closely.
 const ROUTINE: Duration = Duration::from_secs(60);
+
+/// How long imported names may stay unnoticed.
+const LAP: Duration = Duration::from_secs(2);
 
 /// Everything that moves domains: workers and sweep, dispatcher, accounts, routine looks, relay; and the finder of offers, where
 /// Domain Connect is used.
@@ -48,6 +51,10 @@ pub(super) fn schedule(app: &App, feed: &Feed, queue: &Queue, finder: Option<Fin
         .when("routine looks", Arc::default(), ROUTINE, {
             let app = app.clone();
             move || looks(app.clone())
+        })
+        .when("imported names", Arc::default(), LAP, {
+            let app = app.clone();
+            move || imports(app.clone())
         })
         .with("relay", {
             let feed = feed.clone();
@@ -96,6 +103,16 @@ async fn looks(app: App) -> Option<Moment> {
         Ok(batch) => batch.more.then(|| app.env.now()),
         Err(error) => {
             tracing::warn!(error = %Chain(&error), "live names could not be looked at; trying again");
+            None
+        }
+    }
+}
+
+async fn imports(app: App) -> Option<Moment> {
+    match lap::round(&app).await {
+        Ok(round) => round.next,
+        Err(error) => {
+            tracing::warn!(error = %Chain(&error), "imported names could not be looked at; trying again");
             None
         }
     }

@@ -75,6 +75,7 @@ routes! {
     token get "/api/v1/domains/{id}/records.zone" => api::zone_file::get_zone_file;
     token post "/api/v1/domains/{id}/check" => api::domains::check_domain;
     token delete "/api/v1/domains/{id}" => api::domains::remove_domain;
+    token patch "/api/v1/domains/{id}" => api::redirect::change_domain;
     token get "/api/v1/domains/{id}/attempts" => api::history::list_attempts;
     token get "/api/v1/domains/{id}/evidence" => api::history::list_evidence;
     token get "/api/v1/events" => api::events::list_events;
@@ -88,6 +89,7 @@ routes! {
     token get "/api/v1/certificates" => api::certificates::list_certificates;
     token get "/api/v1/certificates/{id}" => api::certificates::get_certificate;
     token get "/api/v1/orders" => api::orders::list_orders;
+    token get "/api/v1/budget" => api::budget::show_budget;
     token get "/api/v1/edges" => api::edges::list_edges;
     token get "/api/v1/edges/{id}" => api::edges::get_edge;
     token post "/api/v1/edges/{id}/drain" => api::edges::drain_edge;
@@ -123,6 +125,7 @@ routes! {
     token get "/operator/tenants" => pages::operator::tenants::list;
     token get "/operator/tenants/{id}" => pages::operator::tenants::show;
     token get "/operator/queue" => pages::operator::queue::show;
+    token get "/operator/budget" => pages::operator::budget::show;
     token get "/operator/edges" => pages::operator::edges::show;
     token get "/operator/expiry" => pages::operator::expiry::show;
 }

@@ -102,7 +102,7 @@ fn caa_step(reader: &Reader<'_>) -> Option<Finding> {
 fn unfinished(reader: &Reader<'_>, check: Check) -> Finding {
     let reason = match check {
         Check::Caa => Reason::CaaLookupFailed,
-        Check::Ownership | Check::Routing | Check::Delegation | Check::Holding => Reason::DnsLookupFailed,
+        Check::Ownership | Check::Routing | Check::Delegation | Check::Holding | Check::Preflight => Reason::DnsLookupFailed,
     };
     let why = reader.seen.cut_short.clone().unwrap_or_else(|| "not every question was answered".to_owned());
     Finding {

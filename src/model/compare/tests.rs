@@ -26,7 +26,12 @@ fn the_part_that_differs_is_marked_and_no_more() {
     // The zone appended by a panel.
     marks("acme.app.example", "acme.app.example.acme.com", "acme.app.example", "acme.app.example[.acme.com]");
     // A value cut short, and one of another attempt.
-    marks("nameplate-verify=0123456789abcdef", "nameplate-verify=0123456789", "nameplate-verify=0123456789[abcdef]", "nameplate-verify=0123456789");
+    marks(
+        "nameplate-verify=0123456789abcdef",
+        "nameplate-verify=0123456789",
+        "nameplate-verify=0123456789[abcdef]",
+        "nameplate-verify=0123456789",
+    );
     marks("v=0123456789abcdef", "v=fedcba9876543210", "v=[0123456789abcdef]", "v=[fedcba9876543210]");
     // Nothing there.
     marks("TXT a.example = x", "TXT a.example: no such record", "TXT a.example [= x]", "TXT a.example[: no such record]");

@@ -125,7 +125,9 @@ mod tests {
         ] {
             assert_eq!(Prefix::read(text), None, "{text:?}");
         }
-        for text in ["http://a.example", "javascript:alert(1)", "//a.example", "https:/a.example", "https://", "data:text/html,x"] {
+        for text in
+            ["http://a.example", "javascript:alert(1)", "//a.example", "https:/a.example", "https://", "data:text/html,x"]
+        {
             assert_eq!(Endpoint::https(text), None, "{text:?}");
         }
         assert!(Endpoint::https("HTTPS://a.example/sync").is_some());

@@ -26,7 +26,9 @@ pub enum Unusable {
     #[error("the settings ask for something that is not understood here")]
     Critical,
     /// An address of somebody else.
-    #[error("the settings lead to {host}, which belongs neither to {asked}, who answered for the zone, nor to a known provider")]
+    #[error(
+        "the settings lead to {host}, which belongs neither to {asked}, who answered for the zone, nor to a known provider"
+    )]
     Elsewhere {
         /// Where they lead.
         host: String,

@@ -45,7 +45,9 @@ pub fn template(facts: &TemplateFacts<'_>) -> Value {
     let variables = match facts.target {
         Target::Shared(_) => format!("{PROOF}: 32 hexadecimal digits that prove the claim."),
         Target::PerTenant(_) => {
-            format!("{PROOF}: 32 hexadecimal digits that prove the claim. {TENANT}: the customer's label beneath the target zone.")
+            format!(
+                "{PROOF}: 32 hexadecimal digits that prove the claim. {TENANT}: the customer's label beneath the target zone."
+            )
         }
     };
     json!({

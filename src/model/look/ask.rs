@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use super::Turn;
 use crate::model::hostname::Hostname;
 
 /// How many vantage points are asked.
@@ -111,6 +112,8 @@ pub struct Ask {
     pub registered_domain: String,
     /// How many vantage points.
     pub depth: Depth,
+    /// Its place among the other looks.
+    pub turn: Turn,
     /// What is ours.
     pub platform: Platform,
     /// Ask for the ownership proof.
@@ -131,11 +134,11 @@ impl Ask {
     /// A look that asks nothing yet.
     pub fn new(hostname: Hostname, platform: Platform) -> Self {
         let registered_domain = hostname.registered_domain().to_owned();
-        let depth = Depth::Full;
         Ask {
             hostname,
             registered_domain,
-            depth,
+            depth: Depth::Full,
+            turn: Turn::default(),
             platform,
             ownership: None,
             routing: None,

@@ -88,15 +88,17 @@ mod tests {
     use super::*;
 
     fn at(provider: &str, zone: &str, name: &str, kind: &str, value: &str) -> Entry {
-        let record =
-            Record { name: name.into(), host: String::new(), kind: kind.into(), value: value.into(), keep: true };
+        let record = Record { name: name.into(), host: String::new(), kind: kind.into(), value: value.into(), keep: true };
         entry(by_name(provider).unwrap(), zone, &record)
     }
 
     #[test]
     fn each_panel_gets_its_own_fields() {
         let e = at("Cloudflare", "acme.example", "shop.acme.example", "CNAME", "acme.app.example.");
-        assert_eq!((e.name_label, e.name.as_str(), e.value_label, e.value.as_str()), ("Name", "shop", "Target", "acme.app.example"));
+        assert_eq!(
+            (e.name_label, e.name.as_str(), e.value_label, e.value.as_str()),
+            ("Name", "shop", "Target", "acme.app.example")
+        );
         assert!(e.proxy_off && e.adds_zone && !e.dotted && e.ttl == "Auto");
         let e = at("OVHcloud", "acme.example", "shop.acme.example", "CNAME", "acme.app.example");
         assert_eq!((e.value.as_str(), e.dotted, e.proxy_off), ("acme.app.example.", true, false));

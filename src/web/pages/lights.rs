@@ -88,7 +88,7 @@ fn light_of(check: Check) -> &'static str {
     match check {
         Check::Ownership | Check::Holding => "ownership",
         Check::Caa | Check::Delegation => "permission",
-        Check::Routing => "routing",
+        Check::Routing | Check::Preflight => "routing",
     }
 }
 
@@ -100,6 +100,7 @@ pub(super) fn check_name(check: Check) -> &'static str {
         Check::Caa => t::check_caa(),
         Check::Delegation => t::check_delegation(),
         Check::Holding => t::check_holding(),
+        Check::Preflight => t::check_preflight(),
     }
 }
 
@@ -146,7 +147,9 @@ fn kept(seconds: u32) -> String {
 /// Who said a line: an observer named before a colon, or the type of the question that it answers.
 fn by_whom<'a>(check: &'a CheckView, line: &'a str) -> (Option<&'a str>, &'a str) {
     match line.split_once(": ") {
-        Some((by, said)) if check.seen_by.iter().any(|s| s == by) || matches!(by, "A" | "AAAA" | "CNAME") => (Some(by), said),
+        Some((by, said)) if check.seen_by.iter().any(|s| s == by) || matches!(by, "A" | "AAAA" | "CNAME") => {
+            (Some(by), said)
+        }
         _ => (None, line),
     }
 }

@@ -64,6 +64,8 @@ fn others(text: &str, view: &DomainView) -> Vec<String> {
         added: vec![Added { id: id.clone(), name: hostile(), typed: Some(hostile()), new: true }],
         refused: vec![Refused { typed: hostile(), why: hostile() }],
         left: 3,
+        with_partner: true,
+        redirect: true,
         partners: vec![hostile(), hostile()],
     };
     let hand_off = HandOffPage {

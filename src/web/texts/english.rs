@@ -117,6 +117,9 @@ texts! {
     check_caa = "Permission for our certificate authority";
     check_delegation = "The challenge name";
     check_holding = "Nobody else holds the name";
+    with_partner = "Add the other half, too: www for a bare domain, the bare domain for its www";
+    redirect_partner = "Send visitors of that other half on to the name as typed, once it is served";
+    check_preflight = "Requests reach us";
     expected = "Expected";
     observed = "Observed";
     nothing_seen = "nothing";
