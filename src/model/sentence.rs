@@ -257,7 +257,8 @@ mod tests {
     #[test]
     fn a_claim_that_waits_for_the_name_is_told_that_its_records_are_right() {
         for (reason, waits) in [(Reason::Quarantined, true), (Reason::HeldElsewhere, false)] {
-            let seen = [look(Check::Ownership, Reason::TxtOk), look(Check::Routing, Reason::CnameOk), look(Check::Holding, reason)];
+            let seen =
+                [look(Check::Ownership, Reason::TxtOk), look(Check::Routing, Reason::CnameOk), look(Check::Holding, reason)];
             let s = sentence_of(&facts(Claim::AwaitingDns, &seen));
             assert!(s.text.contains("Your records are right") && !s.text.contains("publish"), "{}", s.text);
             assert_eq!(s.text.contains("Nothing to do but wait"), waits, "{}", s.text);

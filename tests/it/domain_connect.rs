@@ -199,14 +199,8 @@ async fn found_offered_signed_and_verified_by_the_published_key() {
     let proof = web.rig.value(&id).await.strip_prefix("nameplate-verify=").unwrap().to_owned();
     let parameters = verified(&link(&shown).unwrap(), &published);
     let wanted = |back: &str| {
-        [
-            ("domain", "acme.test"),
-            ("host", "support"),
-            ("proof", proof.as_str()),
-            ("redirect_uri", back),
-            ("tenant", "acme"),
-        ]
-        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        [("domain", "acme.test"), ("host", "support"), ("proof", proof.as_str()), ("redirect_uri", back), ("tenant", "acme")]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
     };
     assert_eq!(parameters, wanted(&format!("{PUBLIC_URL}/domains/{id}?connected=1")));
 
@@ -343,8 +337,14 @@ fn the_sample_template_is_what_the_sample_configuration_gives() {
     assert_eq!(kept, printed, "write it anew: NAMEPLATE_REWRITE_DOCS=1 cargo test --test it sample_template");
     let records = printed["records"].as_array().unwrap();
     assert_eq!(records.iter().map(|r| r["type"].as_str().unwrap()).collect::<Vec<_>>(), ["TXT", "CNAME"]);
-    assert_eq!((records[0]["host"].as_str(), records[1]["pointsTo"].as_str()), (Some("_nameplate-challenge"), Some("%tenant%.app.example.net")));
-    assert_eq!((printed["hostRequired"].as_bool(), printed["syncRedirectDomain"].as_str()), (Some(true), Some("domains.example.com")));
+    assert_eq!(
+        (records[0]["host"].as_str(), records[1]["pointsTo"].as_str()),
+        (Some("_nameplate-challenge"), Some("%tenant%.app.example.net"))
+    );
+    assert_eq!(
+        (printed["hostRequired"].as_bool(), printed["syncRedirectDomain"].as_str()),
+        (Some(true), Some("domains.example.com"))
+    );
 
     // The key that is made is one that signs, and its records hold the public half.
     let pem = run("new-key", &[]);

@@ -189,7 +189,9 @@ fn the_dns_host_is_named_where_it_is_known_and_stays_text() {
     for told in ["<li>Records</li><li>Add record</li>", "<dt>Target</dt>", "<dt>Content</dt>", "DNS only", ">Auto<"] {
         assert!(known.contains(told), "{told}: {known}");
     }
-    assert!(known.contains("id=\"copy-2-host\">support</code>") && known.contains("Cloudflare adds acme.example by itself."));
+    assert!(
+        known.contains("id=\"copy-2-host\">support</code>") && known.contains("Cloudflare adds acme.example by itself.")
+    );
     let mut unknown = sample("awaiting");
     unknown.checks.iter_mut().for_each(|check| check.dns_host = None);
     let html = render(&unknown);
@@ -255,7 +257,8 @@ fn four_lights_open_to_expected_and_observed_with_what_differs_marked() {
     let lights: Vec<&str> = html.split("<details class=\"light ").skip(1).filter_map(|l| l.split('"').next()).collect();
     assert_eq!(lights, ["good", "act", "good", "off"]);
     // The one at which it is the reader's move is open; what it stands at is told to the script.
-    let open: Vec<&str> = html.split("<details ").skip(1).filter(|d| d.split('>').next().unwrap().ends_with(" open")).collect();
+    let open: Vec<&str> =
+        html.split("<details ").skip(1).filter(|d| d.split('>').next().unwrap().ends_with(" open")).collect();
     assert!(open.len() == 1 && open[0].contains("id=\"light-routing\" data-stands=\"cname_points_elsewhere\""));
     // Each in words as well: signs and colours are for those who see them.
     for word in ["Right", "Needs a change", "Not yet"] {
@@ -276,8 +279,7 @@ fn a_claim_that_waits_for_the_name_alone_is_not_told_to_publish() {
     use crate::model::reason::Reason;
     let (_, mut view) = samples::all().into_iter().find(|(name, _)| *name == "awaiting").unwrap();
     let mut held = view.checks[2].clone();
-    (held.check, held.verdict, held.who_acts) =
-        (Check::Holding, Reason::Quarantined.verdict(), Reason::Quarantined.acts());
+    (held.check, held.verdict, held.who_acts) = (Check::Holding, Reason::Quarantined.verdict(), Reason::Quarantined.acts());
     held.sentence = Reason::Quarantined.sentence().into();
     let routing = &mut view.checks[1];
     (routing.verdict, routing.who_acts) = (Reason::CnameOk.verdict(), Reason::CnameOk.acts());

@@ -82,6 +82,7 @@ texts! {
     looking_now = "We are looking right now; this page shows the result in a moment.";
     connected = "You are back from your DNS provider. What it set shows here once its name servers answer with it.";
     not_connected = "Your DNS provider did not set the records. You can try again, or enter them by hand.";
+    open_name(name) = "Open {name}";
     check_now = "Check now";
     next_look = "next look";
     load_again = "Load this page again";
