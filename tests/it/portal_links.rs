@@ -227,7 +227,8 @@ async fn a_hand_off_page_shows_one_domain_changes_nothing_and_ends() {
         let answer = web.send(web.browser("", method, &link).body(Body::empty()).unwrap()).await;
         assert_eq!(answer.status, 405);
     }
-    // From the domain's page: made, shown this once, taken back by its own form.
+    // From the domain's page, a moment later: made, shown this once, taken back by its own form.
+    web.rig.hand.advance(Duration::from_secs(1));
     let cookie = web.admin(&acme).await;
     let csrf = web.csrf(&cookie).await;
     let shared = web.post(&cookie, &format!("/domains/{id}/hand-off"), &format!("csrf={csrf}")).await;
