@@ -147,6 +147,7 @@ impl Batch {
                 self.holding = Some(self.stmts.len());
                 self.free(holdings::take(d, ends_quarantine_of.as_ref().map(|f| f.as_str()), now));
                 self.free(holdings::others_queued(d, now));
+                self.free(holdings::tell_of_beneath(d, now, &id()));
                 if let Some(former) = ends_quarantine_of {
                     self.destroy_certificate_keys(former.as_str(), now, id);
                     self.free(nudge(former.as_str(), now));
@@ -163,6 +164,7 @@ impl Batch {
             Write::TakeOver { from } => {
                 self.holding = Some(self.stmts.len());
                 self.free(holdings::take_over(d, from, now));
+                self.free(holdings::tell_of_beneath(d, now, &id()));
                 for stmt in holdings::hand_over(from, &id(), now) {
                     self.free(stmt);
                 }
