@@ -299,7 +299,9 @@ impl Batch {
     /// Nobody holds the name now; who waits for it looks at once.
     fn let_go(&mut self, d: &Domain, state: &'static str, now: Moment) {
         self.free(
-            sql("UPDATE holdings SET state = $3, since = $4 WHERE hostname = $1 AND domain_id = $2")
+            // Who was to follow finds a name at rest with its clock, a free one without.
+            sql("UPDATE holdings SET state = $3, since = $4, \
+                   successor_id = CASE WHEN $3 = 'free' THEN NULL ELSE successor_id END WHERE hostname = $1 AND domain_id = $2")
                 .bind(d.hostname.as_str())
                 .bind(d.id.as_str())
                 .bind(state)
