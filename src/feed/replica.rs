@@ -12,7 +12,7 @@ use crate::model::feed::{CertificateEntry, Deltas, HostEntry, Position};
 use crate::model::feed_apply::{Applied, Book, CertificateCount, NeedSnapshot, Served};
 use crate::model::moment::Moment;
 use crate::model::secret::Secret;
-use crate::vault::distribution::{DistributionError, DistributionKey, DistributionKeyId, Packet};
+use crate::vault::distribution::{DistributionError, DistributionKey, DistributionKeyId, Packet, Preflight, is_preflight};
 
 use super::wire::key_label;
 
@@ -108,6 +108,15 @@ impl Replica {
     /// The answer to a challenge.
     pub fn key_authorization(&self, token: &str) -> Option<String> {
         self.book().as_ref()?.key_authorization(token).map(str::to_owned)
+    }
+
+    /// The answer to a preflight of the control plane: by the distribution keys, whatever the book says of the host.
+    pub fn preflight_answer(&self, token: &str) -> Option<String> {
+        if !is_preflight(token) {
+            return None;
+        }
+        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+        keys.values().find_map(|key| Preflight::of(key).answer(token))
     }
 
     /// What the certificates of the book come to.

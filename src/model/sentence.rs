@@ -86,7 +86,7 @@ fn blocked(by: &Evidence) -> Sentence {
         Check::Routing => "the way to us",
         Check::Caa => "permission for our certificate authority",
         Check::Delegation => "the challenge name",
-        Check::Holding => {
+        Check::Holding | Check::Preflight => {
             let text = format!("Visitors are not served yet. {} {}", reason.sentence(), whose_move(reason.acts()));
             return sentence(text, reason.acts());
         }
@@ -190,6 +190,7 @@ mod tests {
             expected: String::new(),
             observed: vec![],
             seen_by: vec![],
+            views: vec![],
             advice: String::new(),
             found_at: None,
             found_via: None,

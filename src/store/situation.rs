@@ -9,6 +9,7 @@ use crate::model::id::DomainId;
 use crate::model::moment::Moment;
 use crate::model::notice::Notice;
 use crate::model::order::Order;
+use crate::model::pace;
 use crate::model::succession::Succession;
 
 /// Takes the lease of a domain that is due, raising its generation; nothing when it is not due or somebody else has it.
@@ -82,12 +83,13 @@ fn next_to(id: &DomainId, edges: CountedEdges) -> Stmt {
            g.id AS g_id, g.state AS g_state, g.expires_at AS g_expires, \
            c.id AS c_id, c.serial AS c_serial, c.not_before AS c_not_before, c.not_after AS c_not_after, \
            (SELECT count(*) FROM edges e WHERE e.status = 'active' AND e.lost_at IS NULL AND e.heartbeat_at > $2) AS edges, \
-           i.limits AS i_limits, n.effect AS n_effect, n.object_id AS n_object, n.generation AS n_generation \
+           i.limits AS i_limits, i.roots AS i_roots, i.profile AS i_profile, COALESCE(ih.failures, 0) AS i_failures, n.effect AS n_effect, n.object_id AS n_object, n.generation AS n_generation \
          FROM domains d \
          JOIN tenants t ON t.id = d.tenant_id \
          JOIN attempts a ON a.id = d.attempt_id \
          LEFT JOIN orders o ON o.domain_id = d.id AND o.state NOT IN ('issued', 'failed', 'lost') \
          JOIN issuers i ON i.id = COALESCE(o.issuer_id, (SELECT id FROM issuers ORDER BY preference, name LIMIT 1)) \
+         LEFT JOIN issuer_health ih ON ih.issuer_id = i.id \
          LEFT JOIN grants g ON g.order_id = o.id AND g.state IN ('open', 'used') \
          LEFT JOIN holdings h ON h.hostname = d.hostname \
          LEFT JOIN domains hd ON hd.id = h.domain_id \
@@ -106,6 +108,7 @@ pub fn domain(row: &Row) -> StoreResult<Domain> {
         id: row.parse("id")?,
         tenant_id: row.parse("tenant_id")?,
         hostname: Hostname::trusted(&row.text("hostname")?),
+        lane: row.parse("lane")?,
         claim: row.parse("claim")?,
         claim_since: row.moment("claim_since")?,
         routing_mode: row.parse("routing_mode")?,
@@ -118,6 +121,8 @@ pub fn domain(row: &Row) -> StoreResult<Domain> {
         check_asked_by: row.opt_text("check_asked_by")?,
         public_probe: row.opt_json("public_probe")?,
         tie: row.parse("tie")?,
+        lost_for_us: row.int("lost_for_us")?,
+        counted_until: row.opt_moment("counted_until")?,
         due_at: row.moment("due_at")?,
         generation: row.int("generation")?,
         settled: row.int("settled")?,
@@ -159,6 +164,9 @@ fn situation(row: Option<Row>, domain: Domain, edges: CountedEdges) -> StoreResu
             account_url: row.opt_text("i_account")?,
             sealed_account_key: row.opt_blob("i_key")?,
             limits: row.json("i_limits")?,
+            roots: row.opt_text("i_roots")?,
+            profile: row.opt_text("i_profile")?,
+            clouded: row.int("i_failures")? > 0,
         },
         order: order(row)?,
         grant: grant(row)?,
@@ -167,6 +175,7 @@ fn situation(row: Option<Row>, domain: Domain, edges: CountedEdges) -> StoreResu
         notice: notice(row)?,
         counted_edges: usize::try_from(row.int("edges")?).unwrap_or(0),
         min_edges: edges.min,
+        lap: pace::SHORTEST_LAP,
         domain,
     })
 }

@@ -163,9 +163,11 @@ pub async fn owner(tx: &mut Tx, id: &DomainId) -> StoreResult<Option<TenantId>> 
     row.map(|row| row.parse("tenant_id")).transpose()
 }
 
-/// The open order of a domain, else the latest. An order that has not begun yet shows what the one before it met.
+/// The open order of a domain, else the latest. An order that has not begun yet shows what the one before it met; one that the
+/// CA took shows nothing of what kept it waiting before.
 pub async fn order(tx: &mut Tx, id: &DomainId) -> StoreResult<Option<OrderRow>> {
     let query = sql("SELECT o.purpose, o.lane, o.state, o.state_since, o.not_before, CASE \
+           WHEN o.state NOT IN ('waiting', 'granted', 'failed', 'lost') THEN NULL \
            WHEN o.problem IS NULL AND o.state IN ('waiting', 'granted') THEN (SELECT p.problem FROM orders p \
              WHERE p.domain_id = o.domain_id AND p.id < o.id ORDER BY p.created_at DESC, p.id DESC LIMIT 1) \
            ELSE o.problem END AS problem \

@@ -52,6 +52,7 @@ fn way(route: &Route) -> Way {
             | "/api/v1/events"
             | "/api/v1/certificates"
             | "/api/v1/orders"
+            | "/api/v1/budget"
             | "/api/v1/edges"
             | "/api/v1/tokens"
             | "/api/v1/explain"

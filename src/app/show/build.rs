@@ -111,6 +111,8 @@ fn check(e: &Evidence, row: &DomainRow) -> CheckView {
         expected: finding.expected.clone(),
         observed: finding.observed.clone(),
         seen_by: finding.seen_by.clone(),
+        views: finding.views.clone(),
+        old_until: e.old_until(),
         who_acts: reason.acts(),
         advice: finding.advice.clone(),
         record_to_publish: finding.record_to_publish.clone(),

@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::record::{DnsHostDocument, RecordDocument};
+use super::record::{DnsHostDocument, RecordDocument, ViewDocument};
 use super::{rfc3339, words};
 use crate::model::claim::Claim;
-use crate::model::evidence::{Actor, Check, DnsHost, Record, Verdict};
+use crate::model::evidence::{Actor, Check, DnsHost, Record, Verdict, View};
 use crate::model::hostname::Hostname;
 use crate::model::id::{DomainId, TenantId};
 use crate::model::moment::Moment;
@@ -43,6 +43,14 @@ pub struct CheckView {
     pub observed: Vec<String>,
     /// Who saw it.
     pub seen_by: Vec<String>,
+    /// Everybody's word side by side, where they did not all say the same; else empty.
+    #[schema(value_type = Vec<ViewDocument>)]
+    #[serde(default)]
+    pub views: Vec<View>,
+    /// When the last copy of an answer that is not as expected is gone, if every server says what is expected by then.
+    #[schema(value_type = Option<String>, format = DateTime, example = "2027-01-15T08:00:00Z", required)]
+    #[serde(default, with = "rfc3339::option")]
+    pub old_until: Option<Moment>,
     /// Whose move it is.
     #[schema(schema_with = words::actor)]
     pub who_acts: Actor,

@@ -46,6 +46,7 @@ pub fn finding(reader: &Reader<'_>, route: &Route<'_>, told: &Told) -> Finding {
         expected: expected(reader, route, told.apex),
         observed,
         seen_by,
+        views: if told.failure.is_none() { told.views.clone() } else { Vec::new() },
         advice: advice(reader, route, told),
         found_at: None,
         found_via: None,
@@ -193,6 +194,11 @@ fn advice(reader: &Reader<'_>, route: &Route<'_>, told: &Told) -> String {
         Reason::WrongRecordType => format!(
             "{hostname} has {place} records, and DNS does not allow a CNAME beside them; if they are not needed, delete them and \
              add a CNAME to {target}, otherwise keep them and add {addresses}."
+        ),
+        Reason::ProxiedByCdn if !told.path.aliases.is_empty() => format!(
+            "{hostname} leads through {} to a proxy, so DNS does not show whether it ends at us; {change}, or let that proxy pass \
+             requests on to us.",
+            told.path.aliases.join(" and ")
         ),
         Reason::ProxiedByCdn => format!(
             "{hostname} shows the addresses of a proxy ({place}) in front of your DNS record; switch the record to DNS only so that \

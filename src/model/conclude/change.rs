@@ -8,7 +8,7 @@ use crate::model::claim::ClaimStep;
 use crate::model::domain::{GrantState, Situation};
 use crate::model::id::OrderId;
 use crate::model::moment::Moment;
-use crate::model::order::{Lane, OrderState, Purpose};
+use crate::model::order::{OrderState, Purpose};
 use crate::model::outcome::{Outcome, Write};
 use crate::model::pace;
 use crate::model::plan::{self, Change};
@@ -59,13 +59,14 @@ pub fn change(s: &Situation, change: Change, sealed_key: Option<Vec<u8>>, now: M
                 .note("released", if went { WENT } else { GRACE_OVER })
         }
         (Change::OpenOrder, _) => {
-            let eligible = if s.domain.all_pass() { eligible_at(s, now) } else { Moment::NEVER };
+            let passes = plan::may_order(s) && s.domain.preflight_passed().is_some();
+            let eligible = if passes { eligible_at(s, now) } else { Moment::NEVER };
             let id = OrderId::mint(now, draw());
-            Outcome::of(s, plan::next_look(s))
+            Outcome::of(s, plan::next_look(s).min(plan::preflight_at(s)))
                 .write(Write::OpenOrder {
                     id: id.clone(),
                     purpose: Purpose::First,
-                    lane: Lane::Single,
+                    lane: s.domain.lane,
                     issuer_id: s.issuer.id.clone(),
                     not_before: eligible,
                 })

@@ -14,7 +14,7 @@ use crate::model::evidence::{Check, Evidence, Finding, Verdict};
 use crate::model::id::{DomainId, OrderId};
 use crate::model::moment::Moment;
 use crate::model::notice::{NewNotice, NoticeKind};
-use crate::model::order::{Lane, Purpose};
+use crate::model::order::Purpose;
 use crate::model::outcome::{Outcome, Write};
 use crate::model::plan;
 use crate::model::reason::Reason;
@@ -272,6 +272,7 @@ pub(super) fn holding_evidence(s: &Situation, reason: Reason, observed: &str, no
         expected,
         observed: vec![observed.to_owned()],
         seen_by: Vec::new(),
+        views: Vec::new(),
         advice: reason.sentence().to_owned(),
         found_at: None,
         found_via: None,
@@ -293,7 +294,8 @@ fn prove(s: &Situation, ends_quarantine_of: Option<DomainId>, before: &Before, n
 
 /// The claim is proven and waits for its first certificate.
 pub(super) fn proven(s: &Situation, now: Moment, draw: Draw<'_>) -> Outcome {
-    let mut out = Outcome::of(s, plan::next_look(s));
+    // Due at once: the order becomes eligible with the preflight.
+    let mut out = Outcome::of(s, now);
     // `awaiting_dns` always allows it; anything else would be a fault of `look`.
     if let Ok(claim) = s.domain.claim.after(ClaimStep::Prove) {
         out.domain.claim = claim;
@@ -302,9 +304,9 @@ pub(super) fn proven(s: &Situation, now: Moment, draw: Draw<'_>) -> Outcome {
     out.write(Write::ProveAttempt).write(Write::OpenOrder {
         id: OrderId::mint(now, draw()),
         purpose: Purpose::First,
-        lane: Lane::Single,
+        lane: s.domain.lane,
         issuer_id: s.issuer.id.clone(),
-        not_before: now,
+        not_before: Moment::NEVER,
     })
 }
 

@@ -4,15 +4,17 @@ use serde_json::json;
 
 use super::holding::{Before, Former, awaiting, holders_look};
 use super::remove::end_work;
-use super::successor;
-use super::{Draw, change};
+use super::{Draw, change, preflight, successor};
 use crate::model::claim::{Claim, ClaimStep};
-use crate::model::domain::{GrantState, Role, Situation};
+use crate::model::domain::{Domain, GrantState, Role, Situation, TieState};
 use crate::model::evidence::{Check, Evidence, Finding, Verdict};
 use crate::model::moment::Moment;
-use crate::model::order::{Order, OrderState};
+use crate::model::order::{Lane, Order, OrderState};
 use crate::model::outcome::{Outcome, Write};
+use crate::model::pace;
 use crate::model::plan;
+use crate::model::reason::Reason;
+use crate::model::tie;
 
 /// One look.
 #[derive(Clone, Debug)]
@@ -27,12 +29,22 @@ pub struct Looked {
 fn fold(s: &mut Situation, looked: &Looked, now: Moment) -> bool {
     let evidence: Vec<Evidence> = looked.findings.iter().map(|f| Evidence { finding: f.clone(), looked_at: now }).collect();
     let codes = |list: &[Evidence]| {
-        let mut all: Vec<_> = list.iter().filter(|e| e.finding.check != Check::Holding).map(|e| e.finding.reason).collect();
+        let mut all: Vec<_> = list
+            .iter()
+            .filter(|e| !matches!(e.finding.check, Check::Holding | Check::Preflight))
+            .map(|e| e.finding.reason)
+            .collect();
         all.sort();
         all
     };
     let changed = codes(&s.domain.evidence) != codes(&evidence);
+    let before = s.domain.evidence.clone();
     s.domain.evidence = evidence;
+    // A preflight stands beside the look that came before it, as long as the name leads where it led then.
+    let way = |list: &[Evidence]| list.iter().find(|e| e.finding.check == Check::Routing).map(|e| e.finding.reason);
+    if matches!(s.domain.claim, Claim::Queued | Claim::Live) && way(&before) == way(&s.domain.evidence) {
+        s.domain.evidence.extend(before.into_iter().filter(|e| e.finding.check == Check::Preflight));
+    }
     s.domain.looked_at = Some(now);
     changed
 }
@@ -41,20 +53,25 @@ fn fold(s: &mut Situation, looked: &Looked, now: Moment) -> bool {
 pub fn look(s: &mut Situation, looked: &Looked, now: Moment, draw: Draw<'_>) -> Outcome {
     let asked_by = s.domain.check_is_owed().then(|| s.domain.check_asked_by.clone()).flatten();
     let before = Before::of(s);
+    let looked_before = s.domain.looked_at.is_some();
     let changed = fold(s, looked, now);
+    if changed && looked_before && s.domain.lane == Lane::Bulk {
+        let touched = (s.domain.pace_from > s.domain.created_at).then_some(s.domain.pace_from);
+        s.domain.pace_from = pace::touched_at(touched, now).map_or(s.domain.pace_from, |at| at.max(s.domain.pace_from));
+    }
     let mut out = match s.domain.claim {
         Claim::AwaitingDns => awaiting(s, looked.former, &before, now, draw),
         Claim::Queued => match successor::look_back(s, looked.former, now) {
             Some(out) => out,
             None => queued(s, now),
         },
-        // A name that is live and not yet active goes on with its rollout; else nothing is due before somebody asks.
-        Claim::Live if s.domain.active_since.is_none() => Outcome::of(s, now),
+        Claim::Live => {
+            let out = live(s, now);
+            holders_look(s, now, out)
+        }
         _ => Outcome::of(s, Moment::NEVER),
     };
-    if s.domain.claim == Claim::Live {
-        out = holders_look(s, now, out);
-    }
+    say_the_tie(&mut out.domain);
     if let Some(actor) = asked_by {
         let told = Outcome::of(s, now).tell("check_asked", &actor, "a look was asked for and made", json!({}));
         out.events.splice(0..0, told.events);
@@ -77,17 +94,49 @@ pub fn look(s: &mut Situation, looked: &Looked, now: Moment, draw: Draw<'_>) -> 
     out
 }
 
+/// The tie of a live name, by what was seen now.
+fn live(s: &mut Situation, now: Moment) -> Outcome {
+    let before = tie::fold(&mut s.domain, now);
+    // A name that is live and not yet active goes on with its rollout; else nothing is due before somebody asks, or time counts.
+    let out = if s.domain.active_since.is_none() { Outcome::of(s, now) } else { Outcome::of(s, plan::next_tie_look(s)) };
+    let Some(before) = before else { return out };
+    let (kind, cause) = match s.domain.tie {
+        TieState::Held => ("tie_held", "what ties the name to its tenant is in place again"),
+        TieState::Weakened => ("tie_weakened", "of what ties the name to its tenant, a part is gone"),
+        TieState::Lost => {
+            ("tie_lost", "nothing ties the name to its tenant any more; its owner is asked to put the record back")
+        }
+    };
+    out.tell(kind, "nameplate", cause, json!({"before": before.as_str(), "now": s.domain.tie.as_str()}))
+}
+
+/// Says beside the ownership record what it means for the tie, and that it must stay where it is the only one.
+fn say_the_tie(d: &mut Domain) {
+    let way = d.evidence_of(Check::Routing).map(|e| e.finding.reason);
+    let alone = tie::by_record_alone(d, way) || matches!(way, Some(Reason::ProxiedReachable | Reason::ProxiedByCdn));
+    let words = if d.claim == Claim::Live { tie::words(d) } else { String::new() };
+    for finding in d.evidence.iter_mut().map(|e| &mut e.finding).filter(|f| f.check == Check::Ownership) {
+        finding.record_to_publish.iter_mut().for_each(|record| record.keep |= alone);
+        if !words.is_empty() {
+            finding.advice = format!("{} {words}", finding.advice).trim_start().to_owned();
+        }
+    }
+}
+
 fn queued(s: &Situation, now: Moment) -> Outcome {
-    let next = plan::next_look(s);
+    let next = plan::next_look(s).min(plan::preflight_at(s));
     if s.domain.proof_gone() {
         return lose_proof(s, now);
     }
     let Some(order) = &s.order else { return Outcome::of(s, now) };
     let pass = plan::may_order(s);
+    if order.issuer_id != s.issuer.id && matches!(order.state, OrderState::Waiting | OrderState::Granted) {
+        return go_elsewhere(s, order, pass, now);
+    }
     match order.state {
-        OrderState::Waiting if pass && order.not_before == Moment::NEVER => Outcome::of(s, next)
-            .order(order, OrderState::Waiting, now, |o| o.not_before = change::eligible_at(s, now))
-            .note("order_eligible", "every check passes again; the order waits for its turn"),
+        OrderState::Waiting if pass && order.not_before == Moment::NEVER && s.domain.preflight_passed().is_some() => {
+            preflight::eligible(s, order, now)
+        }
         OrderState::Waiting if !pass && order.not_before != Moment::NEVER => hold_back(s, order, now),
         // Only a claim that is to follow another looks while the CA signs.
         OrderState::Granted | OrderState::Finalizing if pass => Outcome::of(s, now),
@@ -102,7 +151,25 @@ fn queued(s: &Situation, now: Moment) -> Outcome {
     }
 }
 
-fn hold_back(s: &Situation, order: &Order, now: Moment) -> Outcome {
+/// Another issuer was chosen with this look: the order goes there, and waits for its turn as everybody does.
+fn go_elsewhere(s: &Situation, order: &Order, pass: bool, now: Moment) -> Outcome {
+    let eligible = if pass && s.domain.preflight_passed().is_some() { change::eligible_at(s, now) } else { Moment::NEVER };
+    let mut out = Outcome::of(s, plan::next_look(s)).order(order, OrderState::Waiting, now, |o| {
+        o.issuer_id = s.issuer.id.clone();
+        o.not_before = eligible;
+    });
+    if let Some(grant) = s.grant.as_ref().filter(|g| g.state == GrantState::Open) {
+        out = out.write(Write::GrantReturned(grant.id.clone(), GrantState::Open));
+    }
+    out.tell(
+        "order_moved",
+        "nameplate",
+        format!("the order goes to {}: the one before cannot or may not issue for this name now", s.issuer.name),
+        json!({ "order": order.id, "issuer": s.issuer.name }),
+    )
+}
+
+pub(super) fn hold_back(s: &Situation, order: &Order, now: Moment) -> Outcome {
     let failing: Vec<_> =
         s.domain.evidence.iter().filter(|e| e.finding.verdict() != Verdict::Pass).map(|e| e.finding.reason.code()).collect();
     Outcome::of(s, plan::next_look(s)).order(order, OrderState::Waiting, now, |o| o.not_before = Moment::NEVER).tell(
@@ -119,6 +186,7 @@ fn lose_proof(s: &Situation, now: Moment) -> Outcome {
         out.domain.claim = claim;
         out.domain.claim_since = now;
     }
+    out.domain.evidence.retain(|e| e.finding.check != Check::Preflight);
     out = end_work(s, out, now);
     if s.role() == Role::Successor {
         out.domain.evidence.retain(|e| e.finding.check != Check::Holding);

@@ -13,6 +13,7 @@ use crate::model::domain::{
 use crate::model::evidence::{Check, Evidence, Finding};
 use crate::model::hostname::Hostname;
 use crate::model::id::{AttemptId, CertificateId, DomainId, GrantId, IssuerId, OrderId, TenantId};
+use crate::model::limits::{Closed, LimitName};
 use crate::model::moment::Moment;
 use crate::model::notice::{Notice, NoticeKind};
 use crate::model::order::{Lane, Order, OrderState, Purpose};
@@ -31,6 +32,7 @@ fn finding(check: Check, reason: Reason) -> Finding {
         expected: String::new(),
         observed: Vec::new(),
         seen_by: Vec::new(),
+        views: Vec::new(),
         advice: String::new(),
         found_at: None,
         found_via: None,
@@ -42,6 +44,15 @@ fn finding(check: Check, reason: Reason) -> Finding {
 fn findings(reasons: [Reason; 3]) -> Vec<Finding> {
     [Check::Ownership, Check::Routing, Check::Caa].into_iter().zip(reasons).map(|(c, r)| finding(c, r)).collect()
 }
+
+const PREFLIGHTS: [Reason; 6] = [
+    Reason::PreflightOk,
+    Reason::PreflightOk,
+    Reason::PreflightOff,
+    Reason::PreflightUnreachable,
+    Reason::PreflightNoAddress,
+    Reason::PreflightOwnOutage,
+];
 
 const PASS: [Reason; 3] = [Reason::TxtOk, Reason::CnameOk, Reason::CaaAbsent];
 
@@ -84,15 +95,17 @@ prop_compose! {
         claim in 0..7_usize, reasons in reasons(), looked in proptest::option::of(0..600_u64), asked in proptest::option::of(0..600_u64),
         order in proptest::option::of(order()), grant in proptest::option::of((0..3_usize, -100..600_i64)),
         holder in 0..12_u8, counted in 0..300_000_u64, runs: bool, opened in 0..3_000_000_u64, certificate: bool, active: bool, intent in 0..4_u8, failures in 0..6_i64,
+        flown in proptest::option::of((0..600_u64, 0..PREFLIGHTS.len())),
     ) -> Situation {
         let id = DomainId::mint(NOW, [3; 10]);
         let tenant = TenantId::mint(NOW, [4; 10]);
         let at = |age: u64| NOW - Duration::from_secs(age);
         let looked_at = looked.map(at);
-        let evidence = match looked_at {
+        let mut evidence: Vec<Evidence> = match looked_at {
             Some(looked_at) => findings(reasons).into_iter().map(|finding| Evidence { finding, looked_at }).collect(),
             None => Vec::new(),
         };
+        evidence.extend(flown.map(|(age, at)| Evidence { finding: finding(Check::Preflight, PREFLIGHTS[at]), looked_at: NOW - Duration::from_secs(age) }));
         let other = DomainId::mint(NOW, [9; 10]);
         let third = DomainId::mint(NOW, [10; 10]);
         let clock = |of: &DomainId| Some(Succession {
@@ -106,11 +119,11 @@ prop_compose! {
         Situation {
             tenant_status: TenantStatus::Active,
             domain: Domain {
-                id: id.clone(), tenant_id: tenant, hostname: Hostname::trusted("support.acme.test"), claim: Claim::ALL[claim],
+                id: id.clone(), tenant_id: tenant, hostname: Hostname::trusted("support.acme.test"), lane: Lane::Single, claim: Claim::ALL[claim],
                 claim_since: at(opened), routing_mode: RoutingMode::PerTenant, target: "acme.app.example".to_owned(),
                 attempt_id: AttemptId::mint(NOW, [5; 10]), evidence, looked_at, pace_from: at(opened),
                 check_asked_at: asked.map(at), check_asked_by: asked.map(|_| "tenant".to_owned()), public_probe: None,
-                tie: TieState::Held, due_at: NOW, generation: 7, settled: 6, failures, event_seq: 3,
+                tie: TieState::Held, lost_for_us: 0, counted_until: None, due_at: NOW, generation: 7, settled: 6, failures, event_seq: 3,
                 certificate_id: certificate.then(|| CertificateId::mint(NOW, [6; 10])), active_since: active.then_some(NOW),
                 released_at: None, created_at: at(opened),
             },
@@ -133,7 +146,7 @@ prop_compose! {
             issuer: Issuer {
                 id: IssuerId::mint(NOW, [2; 10]), name: "main".to_owned(), directory: "https://ca.test".to_owned(),
                 caa_identities: vec!["ca.test".to_owned()], account_url: Some("https://ca.test/acct/1".to_owned()),
-                sealed_account_key: None, limits: std::collections::BTreeMap::new(),
+                sealed_account_key: None, limits: std::collections::BTreeMap::new(), roots: None, profile: None, clouded: false,
             },
             grant: grant.map(|(state, left)| Grant {
                 id: GrantId::mint(NOW, [7; 10]), state: GrantState::ALL[state],
@@ -151,6 +164,7 @@ prop_compose! {
             },
             counted_edges: usize::from(failures < 5),
             min_edges: 1,
+            lap: crate::model::pace::SHORTEST_LAP,
             order,
         }
     }
@@ -164,6 +178,7 @@ proptest! {
             prop_assert_eq!(s.domain.claim, Claim::Queued);
             prop_assert!(s.domain.looked_at.is_some_and(|at| NOW.since(at) < plan::FRESH));
             prop_assert!(s.domain.all_pass());
+            prop_assert!(s.domain.preflight_passed().is_some_and(|e| NOW.since(e.looked_at) < plan::FRESH));
             prop_assert!(s.counted_edges >= s.min_edges, "nobody could answer the CA");
             prop_assert!(!s.domain.check_is_owed());
             let grant = s.grant.as_ref().unwrap();
@@ -293,6 +308,34 @@ proptest! {
         }
     }
 
+    /// A preflight that does not pass leaves no grant and no eligible order, and one that passes never takes the grant; whatever
+    /// it saw, the claim, the holding and the tie stay as they are.
+    #[test]
+    fn a_preflight_gives_back_what_it_does_not_allow(s in situation(), at in 0..PREFLIGHTS.len()) {
+        let (mut s, reason) = (s, PREFLIGHTS[at]);
+        if let Some(order) = s.order.clone() {
+            let before = s.domain.clone();
+            let out = preflight(&mut s, &order, &finding(Check::Preflight, reason), NOW);
+            let written = out.writes.iter().find_map(|w| match w { Write::Order { order, .. } => Some(order), _ => None });
+            let returned = out.writes.iter().any(|w| matches!(w, Write::GrantReturned(..)));
+            let open = s.grant.as_ref().is_some_and(|g| g.state == GrantState::Open);
+            let passes = reason.verdict() == crate::model::evidence::Verdict::Pass;
+            let waits = matches!(order.state, OrderState::Waiting | OrderState::Granted);
+            if waits && !passes {
+                let now = written.map_or(order.not_before, |o| o.not_before);
+                prop_assert_eq!(now, Moment::NEVER, "it is not eligible");
+                prop_assert_eq!(returned, order.state == OrderState::Granted && open);
+                prop_assert!(out.domain.due_at > NOW, "and does not spin");
+            }
+            prop_assert!(!(passes && returned));
+            if let Some(order) = written.filter(|o| o.not_before != Moment::NEVER) {
+                prop_assert!(passes && s.domain.all_pass() || order.state != OrderState::Waiting);
+            }
+            prop_assert_eq!((out.domain.claim, out.domain.tie, out.domain.looked_at), (before.claim, before.tie, before.looked_at));
+            prop_assert_eq!(out.domain.evidence_of(Check::Preflight).map(|e| e.finding.reason), Some(reason));
+        }
+    }
+
     /// Removal is refused or complete: a route or a holding never stays behind, and no order stays open.
     #[test]
     fn removal_is_complete_or_refused(s in situation()) {
@@ -335,8 +378,9 @@ proptest! {
         let mut outs = vec![change(&s, ALL[change_no], Some(vec![1]), NOW, &mut || { drawn += 1; [drawn; 10] })];
         outs.extend(remove(&s, "tenant", NOW).ok());
         if let Some(order) = &s.order {
-            for verdict in [CaVerdict::StepAgain, CaVerdict::RetryAt(None), CaVerdict::WaitFor, CaVerdict::GiveUp, CaVerdict::Lost] {
-                let t = Trouble { verdict, account_limited: true, said: String::new(), problem: None };
+            for verdict in [CaVerdict::StepAgain, CaVerdict::RetryAt(None), CaVerdict::WaitFor, CaVerdict::GiveUp, CaVerdict::Missing, CaVerdict::Lost] {
+                let limited = Limited { limit: LimitName::OrdersPerAccount, closed: Closed::Others, link: None };
+                let t = Trouble { verdict, news: None, limited: Some(limited.clone()), said: String::new(), problem: None };
                 outs.push(trouble(&s, order, Some(Effect::NewOrder), &t, NOW));
                 outs.push(trouble(&s, order, None, &t, NOW));
             }

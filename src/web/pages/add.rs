@@ -19,6 +19,7 @@ use crate::web::form;
 use crate::web::input::{Asked, Form};
 use crate::web::problem::{Problem, html};
 use crate::web::state::WebState;
+use crate::web::texts as t;
 use crate::web::visible::visible;
 
 #[derive(Default, Template)]
@@ -122,8 +123,8 @@ pub(in crate::web) async fn post_add(
         // Back as it came, but for what a page cannot hold.
         page.names = body.names.replace('\0', "\u{fffd}");
         page.trouble = Some(match named.is_empty() {
-            true => "Type at least one name, such as support.example.com.".into(),
-            false => "There is no tenant with this slug or id.".into(),
+            true => t::type_a_name().into(),
+            false => t::no_such_tenant().into(),
         });
         return Ok((StatusCode::UNPROCESSABLE_ENTITY, html(&page)?).into_response());
     };
@@ -162,8 +163,7 @@ pub(in crate::web) async fn post_add(
             Err(e) => {
                 tracing::error!(error = %crate::telemetry::Chain(&e), "a name could not be added");
                 kept.push(visible(&typed));
-                let why = "This failed on our side. The name is still in the field: try again in a moment.";
-                page.refused.push(Refused { typed: visible(&typed), why: why.into() });
+                page.refused.push(Refused { typed: visible(&typed), why: t::failed_here().into() });
             }
         }
     }

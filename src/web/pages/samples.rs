@@ -35,6 +35,8 @@ fn check(check: Check, reason: Reason, expected: &str, observed: &[&str], advice
         expected: expected.into(),
         observed: observed.iter().map(|line| (*line).to_owned()).collect(),
         seen_by: vec!["ns1.dns.example".into(), "ns2.dns.example".into()],
+        views: vec![],
+        old_until: None,
         who_acts: reason.acts(),
         advice: advice.into(),
         record_to_publish: vec![],
