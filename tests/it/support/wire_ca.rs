@@ -12,6 +12,7 @@ use nameplate::model::hostname::Hostname;
 use nameplate::model::id::DomainId;
 use nameplate::model::moment::Moment;
 use nameplate::model::records::ApexRoute;
+use nameplate::reach::{Place, Reach as _};
 use nameplate::sandbox::ca::{Counters, Kind, Problem, RunningCa, Script, Settings, TestCa, Validation};
 use nameplate::store::sql;
 use tokio::net::TcpListener;
@@ -25,8 +26,13 @@ struct AtTheEdge(EdgeSide);
 impl Validation for AtTheEdge {
     async fn fetch_http01(&self, host: &str, token: &str) -> Result<Vec<u8>, Problem> {
         let at: IpAddr = "192.0.2.80".parse().unwrap();
-        let answer = self.0.fetch_token(&Hostname::trusted(host), token, &[at]).await.remove(0);
-        answer.outcome.map(String::into_bytes).map_err(|e| Problem::new(Kind::Connection, e.to_string()))
+        let path = format!("/.well-known/acme-challenge/{token}");
+        let place = Place { tls: false, host: Hostname::trusted(host), path };
+        match self.0.ask(&place, &[at]).await.remove(0).outcome {
+            Ok(reply) if reply.status == 200 => Ok(reply.body),
+            Ok(reply) => Err(Problem::new(Kind::Unauthorized, format!("the server answered {}", reply.status))),
+            Err(e) => Err(Problem::new(Kind::Connection, e.to_string())),
+        }
     }
 
     async fn caa_permits(&self, _: &str, _: &str) -> Result<(), Problem> {
