@@ -169,6 +169,36 @@ async fn silence_stops_the_clock() {
     }
 }
 
+/// Silence once the successor waits for its certificate: nothing moves, nobody's servers are asked over and over, and it goes
+/// on when it can be seen again.
+#[tokio::test]
+async fn silence_before_the_certificate_holds_everything() {
+    let met = Met::new(12, NAME).await;
+    let rig = &met.rig;
+    met.swap().await;
+    met.nearly_over().await;
+    while met.state(&met.next).await != "queued" {
+        rig.turn().await;
+    }
+    let label = format!("_nameplate-challenge.{NAME}");
+    rig.zones.set_faults(vec![Fault { name: label, kind: None, how: How::ServFail, below: false }]);
+    rig.hand.advance(Duration::from_secs(121));
+    let steps = async || {
+        let stmt = sql("SELECT generation AS n FROM domains WHERE id = $1").bind(met.next.as_str());
+        rig.count(stmt).await
+    };
+    let before = steps().await;
+    rig.pass(6 * HOUR).await;
+    let taken = steps().await - before;
+    assert!(taken < 60, "{taken} steps in six hours of silence: {}", rig.story(&met.next).await);
+    met.held_by(&met.holder, 1).await;
+    assert_eq!(met.state(&met.holder).await, "live");
+    rig.zones.set_faults(Vec::new());
+    rig.until_active(&met.next, 12 * HOUR).await;
+    met.held_by(&met.next, 2).await;
+    rig.check_invariants().await;
+}
+
 /// The holder is removed half way: the name goes on to whom the zone's owner wants to have it, never to nobody's surprise.
 #[tokio::test]
 async fn a_holder_that_is_removed_half_way_makes_room() {
