@@ -74,8 +74,11 @@ fn silence_never_releases_a_name() {
 const BY_REQUEST: &str = "found out by a request to the name, as the certificate authority makes it";
 
 /// What no look at DNS can come to, and what does: other parts of the product say these.
-const NOT_BY_LOOKING: [(Reason, &str); 13] = [
+const NOT_BY_LOOKING: [(Reason, &str); 16] = [
     (Reason::HeldElsewhere, "said by the claims themselves, when another one holds the name"),
+    (Reason::HandoverRuns, "said by the claims themselves, while the record of whoever holds the name is gone"),
+    (Reason::HandoverDue, "said by the claims themselves, once it has been gone for long enough"),
+    (Reason::NameContested, "said to whoever holds the name, while another one's record stands in place of its own"),
     (Reason::Quarantined, "said by the claims themselves, when the name rests after a removal"),
     (Reason::ProxiedReachable, BY_REQUEST),
     (Reason::PreflightOk, BY_REQUEST),

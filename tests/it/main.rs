@@ -20,6 +20,7 @@ mod certbot;
 mod claims;
 mod claims_meet;
 mod claims_random;
+mod claims_told;
 mod cli;
 mod crash;
 mod deploy;
