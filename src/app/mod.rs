@@ -26,7 +26,7 @@ mod keys;
 pub mod links;
 mod observe;
 pub mod offboard;
-mod preflight;
+pub mod preflight;
 pub mod remove;
 pub mod restore;
 pub mod routine;
@@ -136,6 +136,8 @@ pub struct App {
     pub bells: Bells,
     /// The fleet as it was last counted.
     pub fleet: fleet::Snapshots,
+    /// What is known of an outage of our own.
+    pub outage: Arc<preflight::Outage>,
     /// Where a step may be cut.
     pub boundary: Arc<dyn Boundary>,
     /// What is counted.

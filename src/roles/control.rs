@@ -71,6 +71,7 @@ impl ControlPlane {
             worker: format!("{}-{}", std::process::id(), env.draw_hex(4)).into(),
             bells,
             fleet: Snapshots::default(),
+            outage: Arc::default(),
             boundary: Arc::new(Smooth),
             meters,
         };

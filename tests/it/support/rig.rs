@@ -232,6 +232,7 @@ impl Rig {
             worker: "worker-0".into(),
             bells: Bells::default(),
             fleet: app::fleet::Snapshots::default(),
+            outage: Arc::default(),
             boundary: Arc::new(scissors.clone()),
             meters: Arc::default(),
         };
