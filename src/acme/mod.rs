@@ -21,11 +21,11 @@ mod exchange;
 mod http;
 mod instant;
 mod problem;
-mod retry_after;
 
 pub mod chain;
 pub mod csr;
 pub mod imported;
+pub mod retry_after;
 
 pub use authority::{
     AccountRef, AccountUrl, Authority, Authorization, AuthorizationStatus, Challenge, ChallengeStatus, DirectoryFacts,

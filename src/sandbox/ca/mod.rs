@@ -12,7 +12,7 @@
 
 mod account;
 mod authority;
-mod csr;
+pub mod csr;
 mod entry;
 mod faults;
 mod http01;
