@@ -29,6 +29,7 @@ mod signed;
 pub mod chain;
 pub mod csr;
 pub mod imported;
+pub mod retry_after;
 
 pub use authority::{
     AccountRef, AccountStatus, AccountUrl, Authority, Authorization, AuthorizationStatus, Binding, Challenge,
