@@ -23,7 +23,6 @@ mod http;
 mod instant;
 mod limited;
 mod problem;
-mod retry_after;
 mod signed;
 
 pub mod chain;

@@ -31,7 +31,6 @@ pub mod links;
 mod observe;
 pub mod offboard;
 pub mod pair;
-mod preflight;
 pub mod preflight;
 pub mod remove;
 pub mod restore;
