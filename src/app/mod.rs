@@ -32,6 +32,7 @@ mod observe;
 pub mod offboard;
 pub mod pair;
 mod preflight;
+pub mod preflight;
 pub mod remove;
 pub mod restore;
 pub mod routine;
@@ -140,6 +141,8 @@ pub struct App {
     pub fleet: fleet::Snapshots,
     /// How fast imported names are looked at.
     pub lap: Arc<lap::Lap>,
+    /// What is known of an outage of our own.
+    pub outage: Arc<preflight::Outage>,
     /// Where a step may be cut.
     pub boundary: Arc<dyn Boundary>,
     /// What is counted.

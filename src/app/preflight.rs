@@ -15,6 +15,7 @@ use crate::model::conclude::{self, Conclusion};
 use crate::model::domain::Situation;
 use crate::model::evidence::{Check, Evidence, Finding, Verdict};
 use crate::model::hostname::Hostname;
+use crate::model::moment::Moment;
 use crate::model::outcome::Outcome;
 use crate::model::preflight::{self, Control, Hop, Met, Trail};
 use crate::model::reason::Reason;
@@ -32,10 +33,26 @@ const REDIRECTS: usize = 10;
 const ADDRESSES: usize = 8;
 /// Names that one preflight looks up on its ways.
 const NAMES: usize = 8;
-/// How long all of it may take, a third of a step's lease.
-const WHOLE: Duration = Duration::from_secs(40);
+/// How long the ways from one name may take together: a little more than one request that is not answered.
+const WHOLE: Duration = Duration::from_secs(12);
+/// For how long an outage of our own is believed without asking again: names that wait must not queue up to find it out.
+const BELIEVED: Duration = Duration::from_secs(30);
 /// Bytes of a page that are shown.
 const SAID: usize = 200;
+
+/// Whether our own name did not answer a moment ago.
+#[derive(Default)]
+pub struct Outage(Mutex<Option<Moment>>);
+
+impl Outage {
+    async fn is_known(&self, now: Moment) -> bool {
+        self.0.lock().await.is_some_and(|at| now.since(at) < BELIEVED)
+    }
+
+    async fn learn(&self, answers: bool, now: Moment) {
+        *self.0.lock().await = (!answers).then_some(now);
+    }
+}
 
 /// The preflight of the domain's order.
 pub(super) async fn observe(app: &App, s: &mut Situation) -> Result<Conclusion, AppError> {
@@ -63,6 +80,9 @@ pub(super) async fn behind_proxy(app: &App, s: &Situation, findings: &mut [Findi
 /// One preflight: the name and, where something is wrong, our own name for comparison.
 async fn fly(app: &App, s: &Situation) -> Result<Finding, AppError> {
     let host = &s.domain.hostname;
+    if app.outage.is_known(app.env.now()).await {
+        return Ok(preflight::not_asked(host, "our own name did not answer a moment ago, so nothing was tried"));
+    }
     let Some(key) = key(app).await? else {
         return Ok(preflight::not_asked(host, "the feed has no distribution key yet, so no edge could answer"));
     };
@@ -72,7 +92,9 @@ async fn fly(app: &App, s: &Situation) -> Result<Finding, AppError> {
         None
     } else {
         let own = Hostname::trusted(&s.domain.target);
-        Some(Control { trails: ways(app, &key, &own).await, name: own.to_string() })
+        let control = Control { trails: ways(app, &key, &own).await, name: own.to_string() };
+        app.outage.learn(control.answers(), app.env.now()).await;
+        Some(control)
     };
     let mut ours = app.settings.platform.addresses.clone();
     if let (Some(_), Some(target)) = (&control, app.settings.apex_target.as_ref().filter(|_| host.is_apex())) {

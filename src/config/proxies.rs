@@ -47,3 +47,22 @@ pub(super) const PROXIES: [&str; 43] = [
     "2a04:4e40::/32",
     "2a04:4e42::/32",
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::super::routing::Prefix;
+    use super::super::setting::Setting as _;
+    use super::PROXIES;
+
+    #[test]
+    fn every_range_is_one_and_stands_once() {
+        for prefix in PROXIES {
+            assert!(Prefix::read(prefix).is_some(), "{prefix}");
+            assert_eq!(PROXIES.iter().filter(|p| **p == prefix).count(), 1, "{prefix}");
+        }
+        for wrong in ["", "104.16.0.0", "104.16.0.0/33", "/8", "cloudflare/8", "2400:cb00::/129", "1.2.3.4/-1", "1.2.3.4/x"]
+        {
+            assert_eq!(Prefix::read(wrong), None, "{wrong}");
+        }
+    }
+}

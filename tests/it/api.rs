@@ -61,7 +61,7 @@ async fn a_published_name_goes_live_and_the_view_says_so() {
     assert_eq!(after["rollout"], json!({ "counted": 1, "behind": [] }));
     assert!(after["certificate"]["not_after"].as_str().unwrap().ends_with('Z'));
     let checks: Vec<_> = after["checks"].as_array().unwrap().iter().map(|c| c["verdict"].as_str().unwrap()).collect();
-    assert_eq!(checks, ["pass", "pass", "pass"]);
+    assert_eq!(checks, ["pass", "pass", "pass", "pass"]);
 }
 
 #[tokio::test]

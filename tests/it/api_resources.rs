@@ -146,7 +146,7 @@ async fn a_domain_is_followed_through_attempts_evidence_orders_and_certificates(
     assert!(orders > 0);
     let domain = web.api(&token, "GET", &format!("/api/v1/domains/{id}"), None).await.json();
     let evidence = web.api(&token, "GET", &format!("/api/v1/domains/{id}/evidence"), None).await.json();
-    assert_eq!((&evidence["items"], evidence["items"].as_array().unwrap().len()), (&domain["checks"], 3));
+    assert_eq!((&evidence["items"], evidence["items"].as_array().unwrap().len()), (&domain["checks"], 4));
     let attempts = web.api(&token, "GET", &format!("/api/v1/domains/{id}/attempts"), None).await.json();
     assert!(attempts["items"][0]["proven_at"].is_string(), "{attempts}");
 

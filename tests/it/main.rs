@@ -38,6 +38,7 @@ mod dns_validation;
 mod dns_views;
 mod docs;
 mod doctor;
+mod domain_connect;
 mod edge;
 mod edge_http2;
 mod edge_limits;

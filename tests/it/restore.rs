@@ -190,6 +190,7 @@ async fn no_budget_is_exceeded_by_what_the_copy_does_not_know() {
     assert_eq!(done.grants, 1);
     let open = sql("SELECT (SELECT count(*) FROM grants WHERE state = 'open') + (SELECT count(*) FROM spends) AS n");
     assert_eq!(rig.count(open).await, 0);
+    rig.distribute_a_key().await;
 
     let mut ids = Vec::new();
     for n in 20..34 {

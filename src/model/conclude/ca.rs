@@ -220,8 +220,9 @@ fn limit_reached(s: &Situation, order: &Order, grant: &GrantId, t: &Trouble, lim
     let told = if let Verdict::RetryAt(wait) = t.verdict { wait } else { None };
     let untold = if limited.closed == Closed::Paused { UNTOLD_PAUSE } else { UNTOLD };
     let numbers = s.issuer.limits.get(&limited.limit);
-    // A limit that configuration says is not there has no row to wait at.
-    let until = if numbers.is_some() { now } else { now + told.unwrap_or(untold.0) };
+    // What was told stands in the order's own row, too; what was not is the ledger's to say. A limit that configuration says is
+    // not there has no row to wait at.
+    let until = now + told.unwrap_or_else(|| if numbers.is_some() { Duration::ZERO } else { untold.0 });
     let refusal = numbers.map(|numbers| Refusal {
         issuer_id: s.issuer.id.clone(),
         limit: limited.limit,
@@ -236,10 +237,16 @@ fn limit_reached(s: &Situation, order: &Order, grant: &GrantId, t: &Trouble, lim
     let mut out = Outcome::of(s, plan::next_look(s))
         .order(order, OrderState::Waiting, now, |o| o.not_before = until)
         .write(Write::GrantReturned(grant.clone(), GrantState::Used));
+    // A limit of the name is the tenant's to know of, in the CA's words.
+    let open = limited.closed != Closed::Paused;
+    if let Some(Write::Order { problem, .. }) =
+        out.writes.first_mut().filter(|_| open && limited.limit != LimitName::OrdersPerAccount)
+    {
+        problem.clone_from(&t.problem);
+    }
     out.writes.extend(refusal.map(|refusal| Write::Refused(Box::new(refusal))));
     // A tenant reads this too. The words of a pause hold a link that speaks for the whole account: it stands in the ledger, for
     // the operator.
-    let open = limited.closed != Closed::Paused;
     let said = if open { t.said.as_str() } else { "the CA paused this name until the platform's operator lifts that" };
     out.tell(
         "order_postponed",

@@ -29,15 +29,16 @@ fn at(what: &str, endpoint: Endpoint) -> String {
     format!("{what} at {}", endpoint.name())
 }
 
-/// Every limit, with every form of Retry-After.
+/// Every limit, with every form of Retry-After. Where the header says nothing the CA's words say when; a busy service says not even
+/// that.
 pub fn limits() -> Vec<Case> {
     let mut cases = Vec::new();
     for (limit, words, own) in [
-        (Limit::NewOrders, "too many new orders (300) from this account", HOUR),
-        (Limit::RegisteredDomain, "too many certificates (50) already issued for \\\"acme.test\\\"", Duration::ZERO),
-        (Limit::ExactSet, "already issued for this exact set of identifiers", Duration::ZERO),
-        (Limit::FailedAuthorizations, "too many failed authorizations (5) for \\\"support.acme.test\\\"", Duration::ZERO),
-        (Limit::Busy, "Service busy; retry later.", Duration::ZERO),
+        (Limit::NewOrders, "too many new orders (300) from this account", Duration::from_secs(36)),
+        (Limit::RegisteredDomain, "too many certificates (50) already issued for", 202 * MINUTE),
+        (Limit::ExactSet, "already issued for this exact set of identifiers", 34 * HOUR),
+        (Limit::FailedAuthorizations, "too many failed authorizations (5) for", 12 * MINUTE),
+        (Limit::Busy, "Service busy; retry later.", HOUR),
     ] {
         for (retry_after, waits) in [
             (None, own),
@@ -52,7 +53,7 @@ pub fn limits() -> Vec<Case> {
         }
     }
     let paused = Fault::once(Endpoint::NewOrder, What::limited(Limit::Paused)).when(When::Always);
-    cases.push(case("paused until somebody visits the portal", [paused]).says("unpause?jwt=").lasts(2 * HOUR));
+    cases.push(case("paused until somebody visits the portal", [paused]).says("paused this name").lasts(2 * HOUR));
     let storm = Fault::once(Endpoint::NewOrder, What::limited_for(Limit::NewOrders, 600)).when(When::Next(5));
     cases.push(case("limited five times in a row", [storm]).says("too many new orders").waits(50 * MINUTE, 3 * HOUR));
     let accounts = Fault::once(Endpoint::NewAccount, What::limited(Limit::NewAccounts)).when(When::Next(4));

@@ -243,6 +243,7 @@ impl Rig {
             bells: Bells::default(),
             fleet: app::fleet::Snapshots::default(),
             lap: Arc::default(),
+            outage: Arc::default(),
             boundary: Arc::new(scissors.clone()),
             meters: Arc::default(),
         };
@@ -254,12 +255,7 @@ impl Rig {
         .bind(vec![0_u8]))
         .await
         .unwrap();
-        let key = DistributionKey::generate(&env);
-        let id = key.id().to_string();
-        let sealed = app.vault.seal(&env, &Context::new("distribution-key", &id), &key.to_secret()).unwrap();
-        tx.execute(edges::insert_distribution_key(&id, 7, sealed.as_bytes(), env.now())).await.unwrap();
         tx.commit().await.unwrap();
-        *edge_side.preflight.lock().unwrap() = Some(Preflight::of(&key));
         let edge = mint!(env, EdgeId);
         let rig = Rig {
             hand,
@@ -276,7 +272,22 @@ impl Rig {
             workers: AtomicUsize::new(0),
         };
         rig.enrol_edge().await;
+        rig.distribute_a_key().await;
         rig
+    }
+
+    /// Makes the distribution key of the feed's epoch, as the feed does when it starts, and gives it to the edge.
+    pub async fn distribute_a_key(&self) {
+        // Chance of its own: what else is drawn stays what a seed made it.
+        let at = self.env.now();
+        let env = Hand::new(at, at.micros().unsigned_abs()).env();
+        let key = DistributionKey::generate(&env);
+        let id = key.id().to_string();
+        let sealed = self.app.vault.seal(&env, &Context::new("distribution-key", &id), &key.to_secret()).unwrap();
+        let epoch = self.count(sql("SELECT epoch AS n FROM feed")).await;
+        let stmt = edges::insert_distribution_key(&id, epoch, sealed.as_bytes(), self.env.now());
+        self.app.store.execute(stmt).await.unwrap();
+        *self.edge_side.preflight.lock().unwrap() = Some(Preflight::of(&key));
     }
 
     /// The configuration names the same CA differently from now on.
