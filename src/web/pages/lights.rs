@@ -4,7 +4,7 @@
 use super::face::Face;
 use crate::app::show::CheckView;
 use crate::model::claim::Claim;
-use crate::model::compare::{Compared, Part, compare};
+use crate::model::compare::{Compared, Part, compare_record};
 use crate::model::evidence::{Actor, Check, Verdict};
 use crate::web::texts as t;
 
@@ -114,7 +114,7 @@ impl<'a> Shown<'a> {
             if passes || fits == Some(true) {
                 return whole(said);
             }
-            let Compared { expected: wanted, seen } = compare(&check.expected, said);
+            let Compared { expected: wanted, seen } = compare_record(&check.expected, said);
             if wanted.iter().all(|part| !part.differs) {
                 return whole(said);
             }

@@ -266,7 +266,10 @@ fn four_lights_open_to_expected_and_observed_with_what_differs_marked() {
     }
     // Servers that disagree, side by side, with how long each answer lives.
     assert!(html.contains("<bdi>resolver own-a</bdi> · kept for 60 min"), "{html}");
-    assert!(html.contains("<mark><span class=\"hidden\">differs: </span>shops.elsewhere<span class=\"hidden\">"), "{html}");
+    assert!(
+        html.contains("<mark><span class=\"hidden\">differs: </span>shops.elsewhere.example<span class=\"hidden\">"),
+        "{html}"
+    );
     assert!(html.contains("<span class=\"hidden\">as expected: </span><bdi>ns1.dns.example</bdi> · kept for 5 min"));
     assert!(html.contains("<dt>Old answers are gone</dt>"));
     let right = render(&sample("live"));
