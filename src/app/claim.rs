@@ -8,7 +8,7 @@ use crate::model::hostname::Hostname;
 use crate::model::id::{AttemptId, DomainId, EventId, TenantId};
 use crate::model::moment::Moment;
 use crate::store::claims::{self, NewClaim};
-use crate::store::{StoreError, Tx, situation};
+use crate::store::{StoreError, Tx, bulk_rows, situation};
 
 /// Why a claim was not made.
 #[derive(Debug, thiserror::Error)]
@@ -58,6 +58,8 @@ pub async fn claim_in(
         if let Some((id, state)) = claims::open_claim(tx, tenant, hostname).await? {
             if state == Claim::Expired {
                 reopen(app, tx, &id, actor, now).await?;
+                app.wake.wake(tx, &id, now).await?;
+            } else if bulk_rows::by_hand(tx, &id, now).await? {
                 app.wake.wake(tx, &id, now).await?;
             }
             return Ok(Claimed { id, new: false });

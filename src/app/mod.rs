@@ -13,6 +13,7 @@ pub mod account;
 mod act;
 pub mod advance;
 mod ask;
+pub mod bulk;
 mod ca;
 pub mod check;
 pub mod claim;
@@ -106,6 +107,8 @@ pub struct Bells {
     pub relay: Arc<Notify>,
     /// For the claims of tenants that leave.
     pub offboarding: Arc<Notify>,
+    /// For files of names that arrived.
+    pub imports: Arc<Notify>,
 }
 
 /// Everything a use case needs, cheap to clone.

@@ -2,6 +2,7 @@
 
 mod build;
 mod document;
+mod imports;
 mod listed;
 mod portal;
 mod record;
@@ -20,6 +21,7 @@ pub use document::{
     AttemptView, CertificateView, CheckView, DomainSummary, DomainView, EventView, OrderView, ProbeView, RolloutView,
     TenantRef,
 };
+pub use imports::{ClaimCounts, CollisionView, ImportRowView, ImportView, PlanView, PointView, VerdictCounts, import};
 pub use listed::{CertificateDocument, ContactView, EdgeView, OpenOrderView, PastAttempt, TenantView, TokenView};
 pub use portal::{ListedDomain, certificate_names, history, listing, moved, position};
 

@@ -1,9 +1,9 @@
 //! All sections together, and what each role cannot do without.
 
 use super::{
-    ApiConfig, BrandConfig, ConfigError, DatabaseConfig, DnsConfig, EdgeConfig, FeedConfig, IssuerConfig, JobsConfig, Key,
-    LogConfig, MetricsConfig, NamesConfig, PortalConfig, Problem, ReachConfig, Reader, RoutingConfig, ServerConfig, Sources,
-    VaultConfig,
+    ApiConfig, BrandConfig, ConfigError, DatabaseConfig, DnsConfig, EdgeConfig, FeedConfig, ImportsConfig, IssuerConfig,
+    JobsConfig, Key, LogConfig, MetricsConfig, NamesConfig, PortalConfig, Problem, ReachConfig, Reader, RoutingConfig,
+    ServerConfig, Sources, VaultConfig,
 };
 use crate::model::domain::RoutingMode;
 use crate::model::hostname::{Hostname, NameRules};
@@ -28,6 +28,7 @@ pub struct Config {
     pub feed: FeedConfig,
     pub edge: EdgeConfig,
     pub jobs: JobsConfig,
+    pub imports: ImportsConfig,
     pub metrics: MetricsConfig,
     pub log: LogConfig,
 }
@@ -73,6 +74,7 @@ impl Config {
             feed: FeedConfig::read(r),
             edge: EdgeConfig::read(r),
             jobs: JobsConfig::read(r),
+            imports: ImportsConfig::read(r),
             metrics: MetricsConfig::read(r),
             log: LogConfig::read(r),
         };

@@ -10,7 +10,7 @@ use super::hostname::Hostname;
 use super::id::{AttemptId, CertificateId, DomainId, GrantId, IssuerId, TenantId};
 use super::ledger::Limit;
 use super::moment::Moment;
-use super::order::Order;
+use super::order::{Lane, Order};
 use super::tenant::TenantStatus;
 use super::vocabulary::vocabulary;
 
@@ -84,6 +84,7 @@ pub struct Domain {
     pub hostname: Hostname,
     pub claim: Claim,
     pub claim_since: Moment,
+    pub lane: Lane,
     pub routing_mode: RoutingMode,
     pub target: String,
     pub attempt_id: AttemptId,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::app::{App, account, dispatch, offboard, routine};
+use crate::app::{App, account, bulk, dispatch, offboard, routine};
 use crate::feed::Feed;
 use crate::jobs::door::Door;
 use crate::jobs::queue::Queue;
@@ -20,6 +20,8 @@ const ACCOUNTS: Duration = Duration::from_secs(5);
 const DISPATCH: Duration = Duration::from_secs(10);
 /// How often tenants that leave are looked for, which another process may have let go.
 const OFFBOARDING: Duration = Duration::from_secs(5);
+/// How often imports are looked for, whose files another process received.
+const IMPORTS: Duration = Duration::from_secs(3);
 /// The routine looks' batches follow the day this closely.
 const ROUTINE: Duration = Duration::from_secs(60);
 
@@ -40,6 +42,10 @@ pub(super) fn schedule(app: &App, feed: &Feed, queue: &Queue) -> Schedule {
         .when("off-boarding", Arc::clone(&app.bells.offboarding), OFFBOARDING, {
             let app = app.clone();
             move || leaving(app.clone())
+        })
+        .when("imports", Arc::clone(&app.bells.imports), IMPORTS, {
+            let app = app.clone();
+            move || imports(app.clone())
         })
         .when("routine looks", Arc::default(), ROUTINE, {
             let app = app.clone();
@@ -71,6 +77,13 @@ async fn dispatcher(app: App) -> Option<Moment> {
 async fn leaving(app: App) -> Option<Moment> {
     offboard::round(&app).await.unwrap_or_else(|error| {
         tracing::warn!(error = %Chain(&error), "claims of tenants that leave could not be made due; trying again");
+        None
+    })
+}
+
+async fn imports(app: App) -> Option<Moment> {
+    bulk::round(&app).await.unwrap_or_else(|error| {
+        tracing::warn!(error = %Chain(&error), "rows of imports could not be judged; trying again");
         None
     })
 }

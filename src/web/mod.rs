@@ -14,6 +14,7 @@ mod auth;
 mod body;
 mod brand;
 mod cookie;
+mod download;
 mod form;
 mod frame;
 mod freshness;
@@ -31,6 +32,7 @@ mod request_id;
 mod router;
 mod serve;
 mod state;
+mod upload;
 mod visible;
 
 pub use api::description::document as openapi_document;

@@ -86,6 +86,16 @@ routes! {
     token get "/api/v1/certificates" => api::certificates::list_certificates;
     token get "/api/v1/certificates/{id}" => api::certificates::get_certificate;
     token get "/api/v1/orders" => api::orders::list_orders;
+    token post "/api/v1/imports" => api::bulk::create_import;
+    token get "/api/v1/imports" => api::bulk::list_imports;
+    token get "/api/v1/imports/{id}" => api::bulk::get_import;
+    token post "/api/v1/imports/{id}/pause" => api::bulk::pause_import;
+    token post "/api/v1/imports/{id}/resume" => api::bulk::resume_import;
+    token post "/api/v1/imports/{id}/cancel" => api::bulk::cancel_import;
+    token post "/api/v1/imports/{id}/start" => api::bulk::start_import;
+    token get "/api/v1/imports/{id}/rows" => api::bulk_files::list_import_rows;
+    token get "/api/v1/imports/{id}/results" => api::bulk_files::get_import_results;
+    token get "/api/v1/imports/{id}/records" => api::bulk_files::get_import_records;
     token get "/api/v1/edges" => api::edges::list_edges;
     token get "/api/v1/edges/{id}" => api::edges::get_edge;
     token post "/api/v1/edges/{id}/drain" => api::edges::drain_edge;

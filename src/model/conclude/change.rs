@@ -8,7 +8,7 @@ use crate::model::claim::ClaimStep;
 use crate::model::domain::{GrantState, Situation};
 use crate::model::id::OrderId;
 use crate::model::moment::Moment;
-use crate::model::order::{Lane, OrderState, Purpose};
+use crate::model::order::{OrderState, Purpose};
 use crate::model::outcome::{Outcome, Write};
 use crate::model::pace;
 use crate::model::plan::{self, Change};
@@ -57,7 +57,7 @@ pub fn change(s: &Situation, change: Change, sealed_key: Option<Vec<u8>>, now: M
                 .write(Write::OpenOrder {
                     id: id.clone(),
                     purpose: Purpose::First,
-                    lane: Lane::Single,
+                    lane: s.domain.lane,
                     issuer_id: s.issuer.id.clone(),
                     not_before: eligible,
                 })

@@ -10,7 +10,7 @@ use crate::model::domain::{GrantState, HoldingState, RoutingMode, Situation};
 use crate::model::evidence::{Check, Evidence, Finding, Verdict};
 use crate::model::id::{DomainId, OrderId};
 use crate::model::moment::Moment;
-use crate::model::order::{Lane, Order, OrderState, Purpose};
+use crate::model::order::{Order, OrderState, Purpose};
 use crate::model::outcome::{Outcome, Write};
 use crate::model::plan;
 use crate::model::reason::Reason;
@@ -190,7 +190,7 @@ fn prove(s: &Situation, ends_quarantine_of: Option<DomainId>, now: Moment, draw:
         .write(Write::OpenOrder {
             id: OrderId::mint(now, draw()),
             purpose: Purpose::First,
-            lane: Lane::Single,
+            lane: s.domain.lane,
             issuer_id: s.issuer.id.clone(),
             not_before: now,
         })

@@ -100,7 +100,8 @@ prop_compose! {
             tenant_status: TenantStatus::Active,
             domain: Domain {
                 id: id.clone(), tenant_id: tenant, hostname: Hostname::trusted("support.acme.test"), claim: Claim::ALL[claim],
-                claim_since: at(opened), routing_mode: RoutingMode::PerTenant, target: "acme.app.example".to_owned(),
+                claim_since: at(opened), lane: Lane::Single,
+                routing_mode: RoutingMode::PerTenant, target: "acme.app.example".to_owned(),
                 attempt_id: AttemptId::mint(NOW, [5; 10]), evidence, looked_at, pace_from: at(opened),
                 check_asked_at: asked.map(at), check_asked_by: asked.map(|_| "tenant".to_owned()), public_probe: None,
                 tie: TieState::Held, due_at: NOW, generation: 7, settled: 6, failures, event_seq: 3,

@@ -7,6 +7,8 @@
 //! may. To fake it: call the router without a socket. How to get it wrong: take an id from the path straight to a use case,
 //! or describe an answer that the function does not give.
 
+pub(super) mod bulk;
+pub(super) mod bulk_files;
 pub(super) mod certificates;
 pub(super) mod contacts;
 pub(super) mod description;
