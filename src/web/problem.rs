@@ -163,6 +163,16 @@ impl Problem {
         Self::wrong(field, code, e.to_string())
     }
 
+    /// What it says.
+    pub(super) fn detail(&self) -> &str {
+        &self.detail
+    }
+
+    /// Whether whoever sent the request can do better.
+    pub(super) fn is_senders(&self) -> bool {
+        self.status.is_client_error()
+    }
+
     /// With what is wrong at one place.
     pub(super) fn with(mut self, error: FieldError) -> Self {
         self.errors.push(error);

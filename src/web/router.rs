@@ -121,6 +121,13 @@ routes! {
     token post "/domains/{id}/remove" => pages::remove::post_remove;
     token post "/domains/{id}/hand-off" => pages::share::post_hand_off;
     token post "/domains/{id}/hand-off/revoke" => pages::share::post_revoke;
+    token get "/imports" => pages::bulk::list_imports;
+    token post "/imports" => pages::bulk::post_import;
+    token get "/imports/{id}" => pages::bulk_show::show_import;
+    token get "/imports/{id}/live" => pages::bulk_live::follow_import;
+    token get "/imports/{id}/results" => pages::bulk_show::take_results;
+    token get "/imports/{id}/records" => pages::bulk_show::take_records;
+    token post "/imports/{id}/turn" => pages::bulk::post_turn;
     open get "/operator/sign-in" => pages::sign_in::show_sign_in;
     open post "/operator/sign-in" => pages::sign_in::post_sign_in;
     token get "/operator" => pages::operator::overview::show;

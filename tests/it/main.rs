@@ -10,6 +10,8 @@ mod api_repeated;
 mod api_resources;
 mod architecture;
 mod browser;
+mod bulk;
+mod bulk_broken;
 mod ca_trouble;
 mod certbot;
 mod claims;
