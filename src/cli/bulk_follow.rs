@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail};
 use reqwest::Method;
 
 use super::bulk::Shown;
-use super::client::ApiClient;
+use super::client::{ApiClient, Refused};
 use crate::env::Env;
 use crate::model::bulk::ImportState;
 use crate::model::moment::Moment;
@@ -126,13 +126,12 @@ async fn ask(api: &ApiClient, env: &Env, shown: &Shown, progress: &mut Progress<
     }
 }
 
-/// Whether the line, and not the question, is at fault.
+/// Whether the line or the server's state, and not the question, is at fault.
 fn passes_by_itself(e: &anyhow::Error) -> bool {
-    let said = format!("{e:#}");
-    e.downcast_ref::<reqwest::Error>().is_some()
-        || e.chain().any(|cause| cause.is::<reqwest::Error>())
-        || said.contains("store_unavailable")
-        || said.contains("too_many_requests")
+    match e.downcast_ref::<Refused>() {
+        Some(refused) => refused.passes,
+        None => e.chain().any(|cause| cause.is::<reqwest::Error>()),
+    }
 }
 
 /// Until every row has its verdict.

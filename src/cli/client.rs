@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use anyhow::{Context as _, bail};
-use reqwest::{Client, Method, RequestBuilder, Response};
+use reqwest::{Client, Method, RequestBuilder, Response, StatusCode};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -69,13 +69,23 @@ impl ApiClient {
         let status = response.status();
         let body = response.bytes().await.context("the API's answer broke off")?;
         let problem: Value = serde_json::from_slice(&body).unwrap_or_default();
-        match (problem.get("detail").and_then(Value::as_str), problem.get("code").and_then(Value::as_str)) {
+        let said = match (problem.get("detail").and_then(Value::as_str), problem.get("code").and_then(Value::as_str)) {
             (Some(detail), Some(code)) if status.is_server_error() => {
                 let request = problem.get("request_id").and_then(Value::as_str).unwrap_or("-");
-                bail!("{detail} ({code}, request {request})")
+                format!("{detail} ({code}, request {request})")
             }
-            (Some(detail), Some(code)) => bail!("{detail} ({code})"),
-            _ => bail!("the API at {} answered {status}", self.server),
-        }
+            (Some(detail), Some(code)) => format!("{detail} ({code})"),
+            _ => format!("the API at {} answered {status}", self.server),
+        };
+        Err(Refused { passes: status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS, said }.into())
     }
+}
+
+/// The API said no.
+#[derive(Debug, thiserror::Error)]
+#[error("{said}")]
+pub(super) struct Refused {
+    said: String,
+    /// Whether the same request may do better later.
+    pub passes: bool,
 }

@@ -200,7 +200,9 @@ pub async fn advance(tx: &mut Tx, id: &ImportId, cursor: i64, more: &Counts, loo
 
 /// Every row has its verdict.
 pub async fn finish(store: &Store, id: &ImportId, plan: Option<&Plan>, now: Moment) -> StoreResult<bool> {
-    let stmt = sql("UPDATE imports SET state = 'done', plan = $2, finished_at = $3, version = version + 1 \
+    let stmt = sql("UPDATE imports SET state = 'done', plan = $2, finished_at = $3, version = version + 1, \
+           tenants_added = CASE WHEN dry_run = 0 THEN tenants_added ELSE (SELECT count(DISTINCT lower(r.tenant)) FROM import_rows r \
+             WHERE r.import_id = $1 AND r.verdict = 'would_be_claimed' AND r.tenant_id IS NULL) END \
          WHERE id = $1 AND state = 'working' AND cursor >= row_count")
     .bind(id.as_str())
     .bind(plan.map(document).transpose()?)
@@ -231,7 +233,7 @@ pub async fn turn(
 pub async fn start(tx: &mut Tx, id: &ImportId, now: Moment) -> StoreResult<Option<Import>> {
     let stmt =
         sql("UPDATE imports SET state = 'working', dry_run = 0, cursor = 0, claimed = 0, already = 0, would_claim = 0, \
-           duplicate = 0, refused = 0, finished_at = NULL, looks_until = $2, version = version + 1, lease_until = 0 \
+           duplicate = 0, refused = 0, tenants_added = 0, finished_at = NULL, looks_until = $2, version = version + 1, lease_until = 0 \
          WHERE id = $1 AND state = 'done' AND dry_run = 1 RETURNING *")
         .bind(id.as_str())
         .bind(now);

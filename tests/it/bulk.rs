@@ -219,7 +219,7 @@ async fn operators_tokens_add_tenants_where_they_say_so() {
     let dry = import(&web, &web.operator, "?create_tenants=true&dry_run=true", file).await;
     assert_eq!(
         (&dry["verdicts"]["would_be_claimed"], &dry["verdicts"]["already_yours"], &dry["tenants_added"]),
-        (&json!(3), &json!(1), &json!(3))
+        (&json!(3), &json!(1), &json!(2))
     );
     assert_eq!(count(&web, "SELECT count(*) AS n FROM tenants").await, 1);
     let done = import(&web, &web.operator, "?create_tenants=true", file).await;
@@ -229,8 +229,9 @@ async fn operators_tokens_add_tenants_where_they_say_so() {
     );
     assert_eq!(done["tenants_added"], 2);
     let tenants = web.api(&web.operator, "GET", "/api/v1/tenants", None).await.json();
-    let slugs: Vec<&str> = tenants["items"].as_array().unwrap().iter().map(|t| t["slug"].as_str().unwrap()).collect();
-    assert_eq!(slugs, ["acme", "acm3", "fresh"]);
+    let mut slugs: Vec<&str> = tenants["items"].as_array().unwrap().iter().map(|t| t["slug"].as_str().unwrap()).collect();
+    slugs.sort_unstable();
+    assert_eq!(slugs, ["acm3", "acme", "fresh"]);
     let routes = "SELECT count(*) AS n FROM routes WHERE hostname = 'fresh.app.example'";
     assert_eq!(count(&web, routes).await, 1, "a tenant that is added has its canonical host");
 }

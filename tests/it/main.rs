@@ -12,6 +12,8 @@ mod architecture;
 mod browser;
 mod bulk;
 mod bulk_broken;
+mod bulk_cli;
+mod bulk_pages;
 mod ca_trouble;
 mod certbot;
 mod claims;

@@ -206,7 +206,8 @@ async fn resolve(app: &App, tx: &mut Tx, import: &Import, name: &str) -> Result<
         return Ok((Whose::Refused(said("slug_taken", format!("No tenant can be added for this row: {taken}."))), false));
     }
     if import.dry_run {
-        return Ok((Whose::Added, true));
+        // Counted when every row has its verdict: the next batch may name the same.
+        return Ok((Whose::Added, false));
     }
     let new = NewTenant { slug: slug.as_str(), name: None };
     let suffix = &app.settings.canonical_suffix;
@@ -240,11 +241,16 @@ async fn claim_all(
                 judged.domain_id = Some(id);
             }
             _ if import.dry_run => {}
-            _ => match claim::claim_in(app, tx, &tenant, &hostname, &import.actor).await {
+            before => match claim::claim_in(app, tx, &tenant, &hostname, &import.actor).await {
                 Ok(claimed) => {
-                    judged.verdict = Verdict::Claimed;
                     judged.domain_id = Some(claimed.id.clone());
-                    made.push(claimed.id);
+                    // Another import may have claimed it this very moment.
+                    if claimed.new || before.is_some() {
+                        judged.verdict = Verdict::Claimed;
+                        made.push(claimed.id);
+                    } else {
+                        judged.verdict = Verdict::Already;
+                    }
                 }
                 Err(ClaimError::NoTenant(_)) => {
                     judged.verdict = Verdict::Refused;
