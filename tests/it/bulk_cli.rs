@@ -102,20 +102,23 @@ async fn a_file_is_checked_imported_and_taken_away_and_the_exit_code_tells() {
 
         let (_, out, _) = shell.run("imports list --json");
         let listed: Value = serde_json::from_str(&out).unwrap();
-        let of = |n: usize| listed[n]["id"].as_str().unwrap().to_owned();
+        let of = |name: &str, dry: bool, claimed: i64| -> String {
+            let fits = |one: &&Value| one["name"] == name && one["dry_run"] == dry && one["verdicts"]["claimed"] == claimed;
+            listed.as_array().unwrap().iter().find(fits).unwrap()["id"].as_str().unwrap().to_owned()
+        };
         let (code, out, _) = shell.run("imports list");
         assert!(
             code == Some(0) && out.starts_with("NAME") && out.contains("good.csv") && out.contains("done (dry run)"),
             "{out}"
         );
-        let newest = of(0);
+        let newest = of("rows.jsonl", false, 1);
         let (code, out, _) = shell.run(&format!("imports records {newest}"));
         assert!(code == Some(0) && out.contains("e.acme.test. 300 IN CNAME acme.app.example."), "{out}");
         let (code, out, _) = shell.run(&format!("imports results {newest} --format ndjson"));
         assert!(code == Some(0) && out.contains("\"verdict\":\"claimed\""), "{out}");
         let (code, _, err) = shell.run(&format!("imports pause {newest}"));
         assert!(code == Some(1) && err.contains("(import_not_turned)"), "{err}");
-        let dry = of(listed.as_array().unwrap().len() - 1);
+        let dry = of("good.csv", true, 0);
         let (code, out, _) = shell.run(&format!("imports start {dry}"));
         assert!(code == Some(0) && out.contains("good.csv"), "{out}");
         let (code, _, err) = shell.run("imports show imp_00000000000000000000000000000000");

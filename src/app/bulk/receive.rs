@@ -211,10 +211,18 @@ impl Receiving {
         Ok(())
     }
 
-    /// The file is whole: from here on it counts.
+    /// The file is whole: from here on it counts, or nothing of it stays.
     pub async fn complete(mut self) -> Result<Begun, ReceiveError> {
+        let settled = self.settle().await;
+        if settled.is_err() {
+            self.give_up().await;
+        }
+        settled
+    }
+
+    async fn settle(&mut self) -> Result<Begun, ReceiveError> {
         if let Some(before) = self.before.take() {
-            let digest = hex(self.digest.finish().as_ref());
+            let digest = hex(self.digest.clone().finish().as_ref());
             return if before.digest.as_ref() == Some(&digest) {
                 Ok(Begun::Before(before))
             } else {
