@@ -9,7 +9,7 @@ use crate::model::id::{AttemptId, DomainId, EventId, TenantId};
 use crate::model::moment::Moment;
 use crate::model::order::Lane;
 use crate::store::claims::{self, NewClaim};
-use crate::store::{StoreError, Tx, lap, situation};
+use crate::store::{StoreError, Tx, bulk_rows, lap, situation};
 
 /// Why a claim was not made.
 #[derive(Debug, thiserror::Error)]
@@ -72,6 +72,8 @@ pub async fn claim_in_lane(
         if let Some((id, state)) = claims::open_claim(tx, tenant, hostname).await? {
             if state == Claim::Expired {
                 reopen(app, tx, &id, actor, now).await?;
+                app.wake.wake(tx, &id, now).await?;
+            } else if lane != Lane::Bulk && bulk_rows::by_hand(tx, &id, now).await? {
                 app.wake.wake(tx, &id, now).await?;
             }
             return Ok(Claimed { id, new: false });

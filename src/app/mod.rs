@@ -14,6 +14,7 @@ mod act;
 pub mod advance;
 mod ask;
 pub mod authorities;
+pub mod bulk;
 mod ca;
 pub mod check;
 mod choice;
@@ -111,6 +112,8 @@ pub struct Bells {
     pub relay: Arc<Notify>,
     /// For the claims of tenants that leave.
     pub offboarding: Arc<Notify>,
+    /// For files of names that arrived.
+    pub imports: Arc<Notify>,
 }
 
 /// Everything a use case needs, cheap to clone.

@@ -3,6 +3,7 @@
 mod budget;
 mod build;
 mod document;
+mod imports;
 mod listed;
 mod pair;
 mod portal;
@@ -23,6 +24,7 @@ pub use document::{
     AttemptView, CertificateView, CheckView, DomainSummary, DomainView, EventView, OrderView, PartnerView, ProbeView,
     RolloutView, TenantRef,
 };
+pub use imports::{ClaimCounts, CollisionView, ImportRowView, ImportView, PlanView, PointView, VerdictCounts, import};
 pub use listed::{CertificateDocument, ContactView, EdgeView, OpenOrderView, PastAttempt, TenantView, TokenView};
 pub use portal::{ListedDomain, certificate_names, history, listing, moved, position};
 

@@ -53,6 +53,10 @@ pub(super) enum Command {
     Token(TokenCommand),
     /// Claim, show, check and remove domains, over the API
     Domain(DomainArgs),
+    /// Import a file of names, over the API
+    Import(super::bulk::ImportArgs),
+    /// Follow, hold and give up imports, take away their verdicts and records, over the API
+    Imports(super::bulk::ImportsArgs),
     /// Make a link that signs a tenant's admin in, once, over the API
     PortalLink(PortalLinkArgs),
     /// Make a link that shows one domain's records to whoever owns its DNS, over the API

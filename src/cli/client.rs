@@ -1,7 +1,9 @@
 //! A client of the API, for the `domain` commands.
 
+use std::io::Write;
+
 use anyhow::{Context as _, bail};
-use reqwest::{Client, Method, RequestBuilder};
+use reqwest::{Client, Method, RequestBuilder, Response, StatusCode};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -38,23 +40,52 @@ impl ApiClient {
         self.http.request(method, format!("{}{path}", self.server)).bearer_auth(token)
     }
 
+    /// Copies a file of the API to `to`, piece by piece.
+    pub(super) async fn copy(&self, path: &str, to: &mut dyn Write) -> anyhow::Result<()> {
+        let request = self.request(Method::GET, path);
+        let mut answer = request.send().await.with_context(|| format!("the API at {} cannot be reached", self.server))?;
+        if !answer.status().is_success() {
+            return self.refusal(answer).await;
+        }
+        while let Some(piece) = answer.chunk().await.context("the API's answer broke off; what came is not whole")? {
+            to.write_all(&piece)?;
+        }
+        Ok(to.flush()?)
+    }
+
     /// Sends it; a problem document becomes the error.
     pub(super) async fn send<T: DeserializeOwned>(&self, request: RequestBuilder) -> anyhow::Result<T> {
         let response = request.send().await.with_context(|| format!("the API at {} cannot be reached", self.server))?;
-        let status = response.status();
-        let body = response.bytes().await.context("the API's answer broke off")?;
-        if status.is_success() {
+        if response.status().is_success() {
+            let body = response.bytes().await.context("the API's answer broke off")?;
             return serde_json::from_slice(&body)
                 .with_context(|| format!("the API at {} answered in an unknown form", self.server));
         }
+        self.refusal(response).await
+    }
+
+    /// The error of an answer that says no.
+    async fn refusal<T>(&self, response: Response) -> anyhow::Result<T> {
+        let status = response.status();
+        let body = response.bytes().await.context("the API's answer broke off")?;
         let problem: Value = serde_json::from_slice(&body).unwrap_or_default();
-        match (problem.get("detail").and_then(Value::as_str), problem.get("code").and_then(Value::as_str)) {
+        let said = match (problem.get("detail").and_then(Value::as_str), problem.get("code").and_then(Value::as_str)) {
             (Some(detail), Some(code)) if status.is_server_error() => {
                 let request = problem.get("request_id").and_then(Value::as_str).unwrap_or("-");
-                bail!("{detail} ({code}, request {request})")
+                format!("{detail} ({code}, request {request})")
             }
-            (Some(detail), Some(code)) => bail!("{detail} ({code})"),
-            _ => bail!("the API at {} answered {status}", self.server),
-        }
+            (Some(detail), Some(code)) => format!("{detail} ({code})"),
+            _ => format!("the API at {} answered {status}", self.server),
+        };
+        Err(Refused { passes: status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS, said }.into())
     }
+}
+
+/// The API said no.
+#[derive(Debug, thiserror::Error)]
+#[error("{said}")]
+pub(super) struct Refused {
+    said: String,
+    /// Whether the same request may do better later.
+    pub passes: bool,
 }

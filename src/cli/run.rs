@@ -7,8 +7,8 @@ use clap::Parser as _;
 use super::args::{Cli, Command, EdgeArgs};
 use super::compose::run_role;
 use super::{
-    Out, Surroundings, backup, bench, certificate, config, doctor, domain, domain_connect, edge, explain, issuer, links,
-    manual, migrate, sandbox, simulate, tenant, token,
+    Out, Surroundings, backup, bench, bulk, certificate, config, doctor, domain, domain_connect, edge, explain, issuer,
+    links, manual, migrate, sandbox, simulate, tenant, token,
 };
 use crate::config::Role;
 use crate::env::Env;
@@ -16,6 +16,8 @@ use crate::telemetry::one_line;
 
 /// Done.
 const DONE: u8 = 0;
+/// Done, but for some rows of a file.
+const SOME_REFUSED: u8 = 3;
 /// Tried and failed.
 const FAILED: u8 = 1;
 
@@ -43,6 +45,8 @@ pub async fn run(surroundings: &Surroundings, env: &Env, out: &mut dyn Write, er
         Command::Issuer(command) => issuer::run(surroundings, file, env, command, &mut out).await,
         Command::Token(command) => token::run(surroundings, file, env, command, &mut out).await,
         Command::Domain(args) => domain::run(surroundings, args, &mut out).await,
+        Command::Import(args) => bulk::import(surroundings, env, args, &mut out, err).await,
+        Command::Imports(args) => bulk::imports(surroundings, args, &mut out).await,
         Command::PortalLink(args) => links::portal(surroundings, args, &mut out).await,
         Command::HandOffLink(args) => links::hand_off(surroundings, args, &mut out).await,
         Command::DomainConnect(command) => domain_connect::run(surroundings, file, command, &mut out),
@@ -59,6 +63,10 @@ pub async fn run(surroundings: &Surroundings, env: &Env, out: &mut dyn Write, er
     match done {
         Ok(()) => DONE,
         Err(e) if e.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe) => DONE,
+        Err(e) if e.is::<bulk::SomeRefused>() => {
+            let _ = writeln!(err, "nameplate: {e}");
+            SOME_REFUSED
+        }
         Err(e) => {
             // A configuration's problems are a list; everything else is one line.
             for line in format!("nameplate: {e:#}").lines() {

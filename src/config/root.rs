@@ -2,8 +2,8 @@
 
 use super::{
     ApiConfig, BrandConfig, ConfigError, DatabaseConfig, DnsConfig, DomainConnectConfig, EdgeConfig, FeedConfig,
-    IssuerConfig, JobsConfig, Key, LogConfig, LooksConfig, MetricsConfig, NamesConfig, PortalConfig, Problem, ReachConfig,
-    Reader, RoutingConfig, ServerConfig, Sources, VaultConfig,
+    ImportsConfig, IssuerConfig, JobsConfig, Key, LogConfig, LooksConfig, MetricsConfig, NamesConfig, PortalConfig, Problem,
+    ReachConfig, Reader, RoutingConfig, ServerConfig, Sources, VaultConfig,
 };
 use crate::model::domain::RoutingMode;
 use crate::model::hostname::{Hostname, NameRules};
@@ -30,6 +30,7 @@ pub struct Config {
     pub feed: FeedConfig,
     pub edge: EdgeConfig,
     pub jobs: JobsConfig,
+    pub imports: ImportsConfig,
     pub metrics: MetricsConfig,
     pub log: LogConfig,
 }
@@ -77,6 +78,7 @@ impl Config {
             feed: FeedConfig::read(r),
             edge: EdgeConfig::read(r),
             jobs: JobsConfig::read(r),
+            imports: ImportsConfig::read(r),
             metrics: MetricsConfig::read(r),
             log: LogConfig::read(r),
         };

@@ -112,6 +112,8 @@ ids! {
     LinkId = "lnk_";
     /// A session of the pages.
     SessionId = "ses_";
+    /// A bulk import of names.
+    ImportId = "imp_";
 }
 
 #[cfg(test)]

@@ -4,6 +4,8 @@
 //! from its seed. Time comes in as a [`moment::Moment`], chance as bytes somebody else drew. Nothing in this folder may
 //! import another folder of the crate, nor a crate that touches the outside world.
 
+pub mod bulk;
+pub mod bulk_plan;
 pub mod checks;
 pub mod claim;
 pub mod compare;

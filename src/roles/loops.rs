@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::app::connect::Finder;
-use crate::app::{App, account, dispatch, lap, offboard, routine};
+use crate::app::{App, account, bulk, dispatch, lap, offboard, routine};
 use crate::feed::Feed;
 use crate::jobs::door::Door;
 use crate::jobs::queue::Queue;
@@ -23,6 +23,8 @@ const DISPATCH: Duration = Duration::from_secs(10);
 const OFFBOARDING: Duration = Duration::from_secs(5);
 /// How often names are looked for whose DNS provider may set the records itself.
 const OFFERS: Duration = Duration::from_secs(5);
+/// How often imports are looked for, whose files another process received.
+const IMPORTS: Duration = Duration::from_secs(3);
 /// The routine looks' batches follow the day this closely.
 const ROUTINE: Duration = Duration::from_secs(60);
 
@@ -47,6 +49,10 @@ pub(super) fn schedule(app: &App, feed: &Feed, queue: &Queue, finder: Option<Fin
         .when("off-boarding", Arc::clone(&app.bells.offboarding), OFFBOARDING, {
             let app = app.clone();
             move || leaving(app.clone())
+        })
+        .when("imports", Arc::clone(&app.bells.imports), IMPORTS, {
+            let app = app.clone();
+            move || imports(app.clone())
         })
         .when("routine looks", Arc::default(), ROUTINE, {
             let app = app.clone();
@@ -94,6 +100,13 @@ async fn dispatcher(app: App) -> Option<Moment> {
 async fn leaving(app: App) -> Option<Moment> {
     offboard::round(&app).await.unwrap_or_else(|error| {
         tracing::warn!(error = %Chain(&error), "claims of tenants that leave could not be made due; trying again");
+        None
+    })
+}
+
+async fn imports(app: App) -> Option<Moment> {
+    bulk::round(&app).await.unwrap_or_else(|error| {
+        tracing::warn!(error = %Chain(&error), "rows of imports could not be judged; trying again");
         None
     })
 }

@@ -13,6 +13,8 @@
 
 pub mod attempts;
 mod backup;
+pub mod bulk;
+pub mod bulk_rows;
 pub mod census;
 pub mod certificates;
 pub mod claims;

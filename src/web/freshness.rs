@@ -29,6 +29,10 @@ impl IntoResponseParts for Version {
     }
 }
 
+/// Marks an answer that is written while it is sent: it has no tag, for nobody has seen it whole.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Streamed;
+
 /// The version that a changing request counts on.
 pub(super) struct IfMatch(pub Expect);
 
@@ -74,6 +78,9 @@ pub(super) async fn tag_answers(mut request: Request, next: Next) -> Response {
     }
     let known = list(request.headers(), header::IF_NONE_MATCH).filter(|_| reads);
     let mut response = next.run(request).await;
+    if response.extensions().get::<Streamed>().is_some() {
+        return response;
+    }
     let version = response.extensions_mut().remove::<Version>();
     let whole = reads && response.status() == StatusCode::OK;
     if !whole && version.is_none() {

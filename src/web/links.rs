@@ -1,7 +1,7 @@
 //! Links, all built from `server.public_url`.
 
 use super::state::WebState;
-use crate::model::id::{DomainId, TenantId, TokenId};
+use crate::model::id::{DomainId, ImportId, TenantId, TokenId};
 
 impl WebState {
     /// The page of a domain.
@@ -21,6 +21,15 @@ impl WebState {
 
     pub(super) fn api_domain(&self, id: &DomainId) -> String {
         format!("{}/api/v1/domains/{id}", self.settings.public_url)
+    }
+
+    /// The page of an import.
+    pub(super) fn import_page(&self, id: &ImportId) -> String {
+        format!("{}/imports/{id}", self.settings.public_url)
+    }
+
+    pub(super) fn api_import(&self, id: &ImportId) -> String {
+        format!("{}/api/v1/imports/{id}", self.settings.public_url)
     }
 
     pub(super) fn api_token(&self, id: &TokenId) -> String {

@@ -40,7 +40,7 @@ struct Taken {
 }
 
 /// A place that is taken, until it is dropped.
-struct Seat {
+pub(super) struct Seat {
     taken: Arc<Mutex<Taken>>,
     who: String,
 }
@@ -105,6 +105,16 @@ impl Live {
     /// Ends every place, and lets nobody in any more.
     pub fn close(&self) {
         self.closed.cancel();
+    }
+
+    /// Returns when every place ends.
+    pub(super) async fn closed(&self) {
+        self.closed.cancelled().await;
+    }
+
+    /// A place for `who` that is told of nothing: whoever has it looks by itself. `None` when all are taken.
+    pub(super) fn seat(&self, who: &str) -> Option<Seat> {
+        if self.closed.is_cancelled() { None } else { Seat::take(&self.taken, who, self.places) }
     }
 
     /// A place for `who`, with whether something wanted is numbered already; `None` when all are taken. What is numbered

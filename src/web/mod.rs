@@ -15,6 +15,7 @@ mod body;
 mod brand;
 mod connect;
 mod cookie;
+mod download;
 mod form;
 mod frame;
 mod freshness;
@@ -33,6 +34,7 @@ mod router;
 mod serve;
 mod state;
 mod texts;
+mod upload;
 mod visible;
 mod zone_file;
 

@@ -29,7 +29,7 @@ use crate::vault::{Context, Sealed};
 /// The header.
 pub(super) const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// Tells that an answer was given before.
-const REPLAYED: &str = "idempotency-replayed";
+pub(super) const REPLAYED: &str = "idempotency-replayed";
 /// How long an answer is kept.
 const KEPT: Duration = Duration::from_secs(24 * 3600);
 
@@ -89,7 +89,7 @@ impl<T: DeserializeOwned> FromRequest<WebState> for Once<T> {
 }
 
 /// The key: a text of visible characters, with or without the quotes of a structured field.
-fn key_of(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+pub(super) fn key_of(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     let mut given = headers.get_all(IDEMPOTENCY_KEY).iter();
     let Some(value) = given.next() else { return Ok(None) };
     let text = value.to_str().unwrap_or_default().trim();
@@ -170,19 +170,25 @@ impl<T> Once<T> {
         }
         let (known, answer) = kept_answers::lookup(&mut tx, &principal, &key).await?.ok_or_else(in_flight)?;
         if known != request {
-            let detail = "This Idempotency-Key was used with another request. Use a new key for a new request.";
-            let status = StatusCode::UNPROCESSABLE_ENTITY;
-            return Err(Problem::new(status, "idempotency_key_reused", "The key stands for another request", detail));
+            return Err(reused());
         }
         let sealed = answer.ok_or_else(in_flight)?;
         Ok((wanted, Begun::Before(replay(state, &principal, &key, &sealed)?)))
     }
 }
 
-fn in_flight() -> Problem {
+/// The first request with this key is under way.
+pub(super) fn in_flight() -> Problem {
     let detail = "A request with this Idempotency-Key is under way. Ask again in a moment for its answer.";
     Problem::new(StatusCode::CONFLICT, "idempotency_in_flight", "The first request is under way", detail)
         .after(Duration::from_secs(1))
+}
+
+/// This key stands for another request.
+pub(super) fn reused() -> Problem {
+    let detail = "This Idempotency-Key was used with another request. Use a new key for a new request.";
+    let status = StatusCode::UNPROCESSABLE_ENTITY;
+    Problem::new(status, "idempotency_key_reused", "The key stands for another request", detail)
 }
 
 fn context(principal: &str, key: &str) -> Context {

@@ -67,6 +67,10 @@ impl Problem {
         Self::new(StatusCode::NOT_FOUND, "tenant_not_found", "No such tenant", "There is no tenant with this id or slug.")
     }
 
+    pub(super) fn no_import() -> Self {
+        Self::no_such("import_not_found", "There is no import with this id.")
+    }
+
     pub(super) fn no_route() -> Self {
         Self::new(StatusCode::NOT_FOUND, "not_found", "Not found", "There is nothing at this address.")
     }
@@ -164,6 +168,22 @@ impl Problem {
             LabelError::Unseen { .. } => "label_unseen_character",
         };
         Self::wrong(field, code, e.to_string())
+    }
+
+    /// What it says.
+    pub(super) fn detail(&self) -> &str {
+        &self.detail
+    }
+
+    /// Whether whoever sent the request can do better.
+    pub(super) fn is_senders(&self) -> bool {
+        self.status.is_client_error()
+    }
+
+    /// With what is wrong at one place.
+    pub(super) fn with(mut self, error: FieldError) -> Self {
+        self.errors.push(error);
+        self
     }
 
     /// One field is wrong, and nothing is suggested.

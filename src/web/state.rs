@@ -7,7 +7,7 @@ use super::connect::Connect;
 use super::live::Live;
 use crate::app::App;
 use crate::app::sessions::SessionSettings;
-use crate::config::{ApiConfig, Config, Network, PortalConfig};
+use crate::config::{ApiConfig, Config, ImportsConfig, Network, PortalConfig};
 use crate::model::hostname::{Hostname, NameRules};
 use crate::model::records::ApexRoute;
 use crate::model::slug::Slug;
@@ -25,6 +25,8 @@ pub struct WebSettings {
     pub trusted_proxies: Vec<Network>,
     /// How much of the API one caller gets.
     pub api: ApiConfig,
+    /// How large files of names may be.
+    pub imports: ImportsConfig,
     /// Links, sessions, frames.
     pub portal: PortalConfig,
     /// How the pages present themselves.
@@ -42,6 +44,7 @@ impl WebSettings {
             apex: config.apex_route(),
             trusted_proxies: config.server.trusted_proxies.clone(),
             api: config.api,
+            imports: config.imports,
             portal: config.portal.clone(),
             brand: Brand::new(&config.brand)?,
             connect: None,

@@ -3,6 +3,7 @@
 use serde::Serialize;
 use utoipa::openapi::schema::{Object, ObjectBuilder, SchemaType, Type};
 
+use crate::model::bulk::{Format, ImportState, Verdict as RowVerdict};
 use crate::model::claim::Claim;
 use crate::model::domain::{HoldingState, TieState};
 use crate::model::email::ContactKind;
@@ -65,4 +66,20 @@ pub(in crate::app) fn holding_state() -> Object {
 
 pub(in crate::app) fn tie() -> Object {
     set(TieState::ALL)
+}
+
+/// How a file of names is written.
+pub fn import_format() -> Object {
+    set(Format::ALL)
+}
+
+/// States of an import that anybody sees.
+pub fn import_state() -> Object {
+    let seen: Vec<ImportState> = ImportState::ALL.iter().copied().filter(|s| *s != ImportState::Broken).collect();
+    set(&seen)
+}
+
+/// Verdicts on a row.
+pub fn row_verdict() -> Object {
+    set(RowVerdict::ALL)
 }

@@ -15,8 +15,8 @@ use utoipa::openapi::{Ref, RefOr, Required};
 use utoipa::{Modify, OpenApi, ToSchema};
 
 use super::{
-    budget, certificates, contacts, domains, edges, events, explain, history, links, offboard, orders, redirect, tenants,
-    tokens, zone_file,
+    budget, bulk, bulk_files, certificates, contacts, domains, edges, events, explain, history, links, offboard, orders,
+    redirect, tenants, tokens, zone_file,
 };
 
 /// What is wrong with one field.
@@ -72,6 +72,7 @@ struct ProblemDocument {
         (name = "Tenants", description = "The customers of the platform."),
         (name = "Contacts", description = "The addresses to which a tenant's mail goes."),
         (name = "Domains", description = "Claims on hostnames: what to publish, what is seen, what comes next."),
+        (name = "Imports", description = "Files of names, and what became of each row."),
         (name = "Links", description = "What lets people in: the portal for a tenant's admin, one domain's records for whoever owns its DNS."),
         (name = "Events", description = "The numbered stream of everything that happened."),
         (name = "Certificates", description = "What is known of certificates. Their keys never leave the vault by this way."),
@@ -85,6 +86,9 @@ struct ProblemDocument {
         contacts::add_contact, contacts::list_contacts, contacts::remove_contact,
         domains::claim_domain, domains::list_domains, domains::get_domain, zone_file::get_zone_file, domains::check_domain,
         domains::remove_domain, redirect::change_domain,
+        bulk::create_import, bulk::list_imports, bulk::get_import, bulk::pause_import, bulk::resume_import,
+        bulk::cancel_import, bulk::start_import,
+        bulk_files::list_import_rows, bulk_files::get_import_results, bulk_files::get_import_records,
         history::list_attempts, history::list_evidence, explain::explain_hostname,
         links::create_portal_link, links::list_portal_links, links::revoke_portal_link,
         links::create_hand_off_link, links::list_hand_off_links, links::revoke_hand_off_link,
@@ -193,14 +197,24 @@ fn parameter(name: &str, description: &str, pattern: Option<&str>) -> Parameter 
         .build()
 }
 
+/// Whether what is answered is a document of JSON.
+fn is_document(operation: &Operation) -> bool {
+    match operation.responses.responses.get("200") {
+        Some(RefOr::T(response)) => response.content.contains_key("application/json"),
+        _ => true,
+    }
+}
+
 fn complete(operation: &mut Operation, kind: Kind) {
     let has_body = operation.request_body.is_some();
+    // Files are written while they are sent: they have no tag.
+    let tagged = kind == Kind::Read && is_document(operation);
     let parameters = operation.parameters.get_or_insert_default();
     if kind == Kind::Post && has_body {
         let what = "Sent again with the same key, the request does nothing new and gets the same answer, for 24 hours.";
         parameters.push(parameter("Idempotency-Key", what, Some("^[!#-\\[\\]-~]{1,255}$")).into());
     }
-    if kind == Kind::Read {
+    if tagged {
         parameters.push(parameter("If-None-Match", "ETags that the caller has: 304 if one fits.", None).into());
     }
     let responses = &mut operation.responses.responses;
@@ -214,7 +228,7 @@ fn complete(operation: &mut Operation, kind: Kind) {
         (_, false) => "BadQuery",
     };
     let of_body = ["BodyTooSlow", "BodyTooLarge", "NotJson"].into_iter().filter(|_| has_body);
-    let of_reads = ["NotModified"].into_iter().filter(|_| kind == Kind::Read);
+    let of_reads = ["NotModified"].into_iter().filter(|_| tagged);
     let always = ["Unauthorized", "TooManyRequests", "Failed", "Unavailable"];
     for name in always.into_iter().chain([bad]).chain(of_body).chain(of_reads) {
         let Some((_, status, _)) = SHARED.iter().find(|(shared, ..)| *shared == name) else { continue };
@@ -222,7 +236,7 @@ fn complete(operation: &mut Operation, kind: Kind) {
     }
     for (status, response) in responses.iter_mut() {
         if let RefOr::T(response) = response {
-            finish(status, kind == Kind::Read, response);
+            finish(status, tagged, response);
         }
     }
     if let Some(RefOr::T(RequestBody { required, .. })) = &mut operation.request_body {

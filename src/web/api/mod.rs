@@ -8,6 +8,8 @@
 //! or describe an answer that the function does not give.
 
 pub(super) mod budget;
+pub(super) mod bulk;
+pub(super) mod bulk_files;
 pub(super) mod certificates;
 pub(super) mod contacts;
 pub(super) mod description;

@@ -12,6 +12,10 @@
 pub(super) mod add;
 pub(super) mod assets;
 pub(super) mod back;
+pub(super) mod bulk;
+mod bulk_chart;
+pub(super) mod bulk_live;
+pub(super) mod bulk_show;
 pub(super) mod domain;
 pub(super) mod enter;
 mod face;

@@ -1,7 +1,11 @@
+use std::time::Duration;
+
 use askama::Template as _;
 
 use super::ProblemPage;
 use super::add::{AddPage, Added, Refused};
+use super::bulk::{ImportLine, ImportsPage};
+use super::bulk_show::ImportPage;
 use super::domain::{DomainPage, Shared};
 use super::enter::EnterPage;
 use super::face::Face;
@@ -13,7 +17,10 @@ use super::samples::{self, HOSTILE, NOW};
 use super::share::SharedPage;
 use super::sign_in::{SignInPage, SignedOutPage};
 use crate::app::links::Dead;
-use crate::app::show::DomainView;
+use crate::app::show::{ClaimCounts, CollisionView, DomainView, ImportView, PlanView, PointView, VerdictCounts};
+use crate::model::bulk::{Format, ImportState, Verdict};
+use crate::model::id::ImportId;
+use crate::store::bulk_rows::{ImportRow, Refusal};
 
 fn face(view: &DomainView) -> Face {
     Face::new(view, vec![view.hostname.to_string()], NOW).unwrap()
@@ -81,6 +88,10 @@ fn others(text: &str, view: &DomainView) -> Vec<String> {
     let sign_in = SignInPage { next: text, trouble: Some("No.") };
     vec![
         list.render().unwrap(),
+        imports(text).render().unwrap(),
+        import(text, ImportState::Working).render().unwrap(),
+        import(text, ImportState::Paused).render().unwrap(),
+        import(text, ImportState::Done).render().unwrap(),
         add.render().unwrap(),
         hand_off.render().unwrap(),
         history.render().unwrap(),
@@ -95,6 +106,83 @@ fn others(text: &str, view: &DomainView) -> Vec<String> {
             .render()
             .unwrap(),
     ]
+}
+
+fn imports(text: &str) -> ImportsPage {
+    let line = ImportLine {
+        id: ImportId::mint(NOW, [1; 10]),
+        name: text.to_owned(),
+        tone: "good",
+        state: "Imported",
+        rows: 3,
+        refused: 1,
+        at: "just now".into(),
+        at_full: "then".into(),
+        at_machine: NOW.rfc3339(),
+    };
+    ImportsPage {
+        csrf: "00ff".into(),
+        operator: true,
+        tenant: text.to_owned(),
+        trouble: Some(text.to_owned()),
+        most: 100_000,
+        rows: vec![line],
+        next: Some("/imports?cursor=x".into()),
+    }
+}
+
+fn import(text: &str, state: ImportState) -> ImportPage {
+    let later = NOW + Duration::from_secs(7_200);
+    let plan = PlanView {
+        made_at: NOW,
+        orders: 300,
+        ahead: 2,
+        registered_domains: 2,
+        first_order_at: Some(NOW),
+        last_order_at: Some(later),
+        account_last_order_at: Some(NOW),
+        colliding: 1,
+        collisions: vec![CollisionView {
+            registered_domain: text.to_owned(),
+            names: 250,
+            at_once: 50,
+            last_order_at: later,
+        }],
+        curve: vec![PointView { at: NOW, orders: 50 }, PointView { at: later, orders: 300 }],
+    };
+    let view = ImportView {
+        id: ImportId::mint(NOW, [1; 10]),
+        name: text.to_owned(),
+        format: Format::Csv,
+        dry_run: false,
+        create_tenants: false,
+        tenant_id: None,
+        state,
+        rows: 400,
+        judged: 350,
+        verdicts: VerdictCounts { pending: 50, claimed: 300, refused: 50, ..VerdictCounts::default() },
+        tenants_added: 0,
+        claims: ClaimCounts { awaiting_dns: 200, queued: 50, live: 48, expired: 1, removed: 1 },
+        plan: Some(plan),
+        digest: None,
+        created_at: NOW,
+        received_at: Some(NOW),
+        finished_at: None,
+        version: 3,
+    };
+    let refusal = Refusal { code: "hostname_is_url".into(), detail: text.to_owned(), suggestion: Some(text.to_owned()) };
+    let row = ImportRow {
+        n: 1,
+        line: 2,
+        tenant: None,
+        typed: text.to_owned(),
+        hostname: None,
+        verdict: Verdict::Refused,
+        refusal: Some(refusal),
+        tenant_id: None,
+        domain_id: None,
+    };
+    ImportPage::new(view, vec![row], "00ff".into(), NOW)
 }
 
 /// Every `aria-labelledby` and every `href="#…"` must name an id that is there, once.

@@ -120,6 +120,7 @@ texts! {
     check_holding = "Nobody else holds the name";
     with_partner = "Add the other half, too: www for a bare domain, the bare domain for its www";
     redirect_partner = "Send visitors of that other half on to the name as typed, once it is served";
+    import = "Import";
     check_preflight = "Requests reach us";
     expected = "Expected";
     observed = "Observed";

@@ -69,6 +69,7 @@ const HOMES: &[(&str, &[&str])] = &[
 const MODEL_CRATES: &[&str] = &[
     "aws_lc_rs::constant_time",
     "base64",
+    "csv_core",
     "idna",
     "proptest",
     "psl",

@@ -433,6 +433,7 @@ impl Rig {
         cut |= self.until_cut(async { app::account::ensure_all(&app).await.map(|_| ()) }).await;
         cut |= self.until_cut(async { app::dispatch::round(&app).await.map(|_| ()) }).await;
         cut |= self.until_cut(async { app::offboard::round(&app).await.map(|_| ()) }).await;
+        cut |= self.until_cut(async { app::bulk::round(&app).await.map(|_| ()) }).await;
         let mut ran = false;
         while let Some(id) = self.queue.pop(self.env.now()) {
             ran = true;

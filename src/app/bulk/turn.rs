@@ -1,0 +1,89 @@
+//! Holding an import, letting it go on, giving it up, making a dry run come true.
+
+use crate::app::tokens::Principal;
+use crate::app::{App, AppError};
+use crate::model::bulk::ImportState;
+use crate::model::id::ImportId;
+use crate::store::bulk::{self, Import};
+use crate::store::{StoreError, Tx};
+
+/// Why an import was not turned.
+#[derive(Debug, thiserror::Error)]
+pub enum TurnError {
+    /// There is none that the caller may know of.
+    #[error("there is no import {0}")]
+    NotFound(ImportId),
+    /// It stands where this is not possible.
+    #[error("the import is {state}; {why}")]
+    Refused {
+        /// Where it stands.
+        state: ImportState,
+        /// What would have to be.
+        why: &'static str,
+    },
+    /// Not the caller's fault.
+    #[error(transparent)]
+    App(#[from] AppError),
+}
+
+impl From<StoreError> for TurnError {
+    fn from(e: StoreError) -> Self {
+        TurnError::App(e.into())
+    }
+}
+
+async fn found(app: &App, principal: &Principal, id: &ImportId) -> Result<(Tx, Import), TurnError> {
+    let mut tx = app.store.begin().await?;
+    let import = super::find(&mut tx, principal, id).await?.ok_or_else(|| TurnError::NotFound(id.clone()))?;
+    Ok((tx, import))
+}
+
+async fn ended(
+    app: &App,
+    mut tx: Tx,
+    turned: Option<Import>,
+    id: &ImportId,
+    why: &'static str,
+) -> Result<Import, TurnError> {
+    let Some(import) = turned else {
+        // Read again: it may have moved since it was found.
+        let now = bulk::lookup(&mut tx, id).await?.ok_or_else(|| TurnError::NotFound(id.clone()))?;
+        return Err(TurnError::Refused { state: now.state, why });
+    };
+    let bell = app.bells.imports.clone();
+    tx.after_commit(move || bell.notify_one());
+    tx.commit().await?;
+    tracing::info!(import.id = %id, state = %import.state, "an import was turned");
+    Ok(import)
+}
+
+/// Holds an import: no more of its rows are judged. Claims that were made go their way. Held twice it is held.
+pub async fn pause(app: &App, principal: &Principal, id: &ImportId) -> Result<Import, TurnError> {
+    let (mut tx, _) = found(app, principal, id).await?;
+    let from = [ImportState::Working, ImportState::Paused];
+    let turned = bulk::turn(&mut tx, id, &from, ImportState::Paused, app.env.now()).await?;
+    ended(app, tx, turned, id, "only one whose rows are being judged can be paused").await
+}
+
+/// Lets a held import go on.
+pub async fn resume(app: &App, principal: &Principal, id: &ImportId) -> Result<Import, TurnError> {
+    let (mut tx, _) = found(app, principal, id).await?;
+    let from = [ImportState::Working, ImportState::Paused];
+    let turned = bulk::turn(&mut tx, id, &from, ImportState::Working, app.env.now()).await?;
+    ended(app, tx, turned, id, "only one that is paused can go on").await
+}
+
+/// Gives an import up: rows without a verdict get none. Claims that were made stay; each can be removed.
+pub async fn cancel(app: &App, principal: &Principal, id: &ImportId) -> Result<Import, TurnError> {
+    let (mut tx, _) = found(app, principal, id).await?;
+    let from = [ImportState::Working, ImportState::Paused, ImportState::Cancelled];
+    let turned = bulk::turn(&mut tx, id, &from, ImportState::Cancelled, app.env.now()).await?;
+    ended(app, tx, turned, id, "only one that is under way can be cancelled").await
+}
+
+/// Makes a finished dry run an import: the rows that were kept are judged once more, and claimed.
+pub async fn start(app: &App, principal: &Principal, id: &ImportId) -> Result<Import, TurnError> {
+    let (mut tx, _) = found(app, principal, id).await?;
+    let turned = bulk::start(&mut tx, id, app.env.now()).await?;
+    ended(app, tx, turned, id, "only a dry run that is done can be started").await
+}

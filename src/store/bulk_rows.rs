@@ -1,0 +1,360 @@
+//! The rows of imports: staged as they arrive, judged in order, read back a page at a time.
+
+use std::sync::LazyLock;
+
+use super::{Row, Store, StoreResult, Tx, sql};
+use crate::model::bulk::Verdict;
+use crate::model::domain::RoutingMode;
+use crate::model::hostname::Hostname;
+use crate::model::id::{DomainId, ImportId, IssuerId, TenantId};
+use crate::model::ledger::Bucket;
+use crate::model::moment::Moment;
+use crate::model::slug::Slug;
+
+/// Rows that one statement stages.
+const TOGETHER: usize = 100;
+/// What is staged of a row.
+const COLUMNS: usize = 11;
+
+/// A row as it was read.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "the columns are explained in the schema")]
+pub struct Staged {
+    pub n: i64,
+    pub line: i64,
+    pub tenant: Option<String>,
+    pub typed: String,
+    pub hostname: Option<Hostname>,
+    pub refusal: Option<Refusal>,
+}
+
+/// Why a row is not taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the columns are explained in the schema")]
+pub struct Refusal {
+    pub code: String,
+    pub detail: String,
+    pub suggestion: Option<String>,
+}
+
+/// A row of an import.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "the columns are explained in the schema")]
+pub struct ImportRow {
+    pub n: i64,
+    pub line: i64,
+    pub tenant: Option<String>,
+    pub typed: String,
+    pub hostname: Option<Hostname>,
+    pub verdict: Verdict,
+    pub refusal: Option<Refusal>,
+    pub tenant_id: Option<TenantId>,
+    pub domain_id: Option<DomainId>,
+}
+
+fn staging(rows: usize) -> String {
+    let one = |row: usize| {
+        let values: Vec<String> = (1..=COLUMNS).map(|column| format!("${}", row * COLUMNS + column)).collect();
+        format!("({})", values.join(", "))
+    };
+    let all: Vec<String> = (0..rows).map(one).collect();
+    format!(
+        "INSERT INTO import_rows (import_id, n, line, tenant, typed, hostname, registered, verdict, code, detail, suggestion) \
+         VALUES {}",
+        all.join(", ")
+    )
+}
+
+/// One text for many rows and one for each that is left over: both stay prepared.
+static MANY: LazyLock<String> = LazyLock::new(|| staging(TOGETHER));
+static ONE: LazyLock<String> = LazyLock::new(|| staging(1));
+
+/// Stages rows.
+pub async fn stage(tx: &mut Tx, id: &ImportId, rows: &[Staged]) -> StoreResult<()> {
+    for chunk in rows.chunks(TOGETHER) {
+        let texts: Vec<(&'static str, &[Staged])> = match chunk.len() == TOGETHER {
+            true => vec![(MANY.as_str(), chunk)],
+            false => chunk.chunks(1).map(|one| (ONE.as_str(), one)).collect(),
+        };
+        for (text, rows) in texts {
+            let mut stmt = sql(text);
+            for row in rows {
+                let verdict = if row.refusal.is_some() { Verdict::Refused } else { Verdict::Pending };
+                let refusal = row.refusal.as_ref();
+                stmt = stmt
+                    .bind(id.as_str())
+                    .bind(row.n)
+                    .bind(row.line)
+                    .bind(row.tenant.as_deref())
+                    .bind(row.typed.as_str())
+                    .bind(row.hostname.as_ref().map(Hostname::as_str))
+                    .bind(row.hostname.as_ref().map(Hostname::registered_domain))
+                    .bind(verdict.as_str())
+                    .bind(refusal.map(|r| r.code.as_str()))
+                    .bind(refusal.map(|r| r.detail.as_str()))
+                    .bind(refusal.and_then(|r| r.suggestion.as_deref()));
+            }
+            tx.execute(stmt).await?;
+        }
+    }
+    Ok(())
+}
+
+/// A row to judge, with the first row of the same name in the file.
+pub struct ToJudge {
+    /// The row.
+    pub row: ImportRow,
+    /// The first with that name, which may be itself.
+    pub first: Option<First>,
+}
+
+/// The first row with a name.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "the columns are explained in the schema")]
+pub struct First {
+    pub n: i64,
+    pub line: i64,
+    pub verdict: Verdict,
+    pub tenant_id: Option<TenantId>,
+    pub tenant: Option<String>,
+}
+
+/// The next rows behind the cursor.
+pub async fn next(tx: &mut Tx, id: &ImportId, cursor: i64, limit: i64) -> StoreResult<Vec<ToJudge>> {
+    let stmt = sql(
+        "SELECT r.*, f.n AS f_n, f.line AS f_line, f.verdict AS f_verdict, f.tenant_id AS f_tenant, f.tenant AS f_named \
+         FROM import_rows r LEFT JOIN import_rows f ON f.import_id = r.import_id AND f.n = \
+           (SELECT min(e.n) FROM import_rows e WHERE e.import_id = r.import_id AND e.hostname = r.hostname) \
+         WHERE r.import_id = $1 AND r.n > $2 AND r.n <= $2 + $3 ORDER BY r.n",
+    )
+    .bind(id.as_str())
+    .bind(cursor)
+    .bind(limit);
+    let read = |row: &Row| {
+        let first = match row.opt_int("f_n")? {
+            Some(n) => Some(First {
+                n,
+                line: row.int("f_line")?,
+                verdict: row.parse("f_verdict")?,
+                tenant_id: row.opt_parse("f_tenant")?,
+                tenant: row.opt_text("f_named")?,
+            }),
+            None => None,
+        };
+        Ok(ToJudge { row: import_row(row)?, first })
+    };
+    tx.fetch_all(stmt).await?.iter().map(read).collect()
+}
+
+/// What was found about a row.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "the columns are explained in the schema")]
+pub struct Judged {
+    pub n: i64,
+    pub verdict: Verdict,
+    pub refusal: Option<Refusal>,
+    pub tenant_id: Option<TenantId>,
+    pub domain_id: Option<DomainId>,
+}
+
+/// Verdicts written in one round trip.
+const WRITTEN: usize = 50;
+
+/// Writes verdicts.
+pub async fn judge(tx: &mut Tx, id: &ImportId, judged: &[Judged]) -> StoreResult<()> {
+    for chunk in judged.chunks(WRITTEN) {
+        let one = |j: &Judged| {
+            let refusal = j.refusal.as_ref();
+            sql("UPDATE import_rows SET verdict = $3, code = $4, detail = $5, suggestion = $6, tenant_id = $7, domain_id = $8 \
+                 WHERE import_id = $1 AND n = $2")
+            .bind(id.as_str())
+            .bind(j.n)
+            .bind(j.verdict.as_str())
+            .bind(refusal.map(|r| r.code.as_str()))
+            .bind(refusal.map(|r| r.detail.as_str()))
+            .bind(refusal.and_then(|r| r.suggestion.as_deref()))
+            .bind(j.tenant_id.as_ref().map(TenantId::as_str))
+            .bind(j.domain_id.as_ref().map(DomainId::as_str))
+        };
+        tx.batch(chunk.iter().map(one).collect()).await?;
+    }
+    Ok(())
+}
+
+/// Claims that an import made, or opened again, are its own and wait in the lane of imports.
+pub async fn belong(tx: &mut Tx, claims: &[DomainId], id: &ImportId) -> StoreResult<()> {
+    for chunk in claims.chunks(WRITTEN) {
+        let one = |domain: &DomainId| {
+            sql("UPDATE domains SET lane = 'bulk', import_id = $2 WHERE id = $1").bind(domain.as_str()).bind(id.as_str())
+        };
+        tx.batch(chunk.iter().map(one).collect()).await?;
+    }
+    Ok(())
+}
+
+/// Somebody wants this one name by hand: it leaves the lane of imports with whatever waits for it. Whether it was there.
+pub async fn by_hand(tx: &mut Tx, domain: &DomainId, now: Moment) -> StoreResult<bool> {
+    let stmt = sql("UPDATE domains SET lane = 'single', nudged = generation, \
+           due_at = CASE WHEN looked_at IS NULL AND due_at > $2 THEN $2 ELSE due_at END WHERE id = $1 AND lane = 'bulk'")
+    .bind(domain.as_str())
+    .bind(now);
+    if tx.execute(stmt).await? == 0 {
+        return Ok(false);
+    }
+    let orders = sql("UPDATE orders SET lane = 'single' WHERE domain_id = $1 AND lane = 'bulk' \
+         AND state NOT IN ('issued', 'failed', 'lost')");
+    tx.execute(orders.bind(domain.as_str())).await?;
+    Ok(true)
+}
+
+/// Rows of an import after number `after`, with this verdict only if one is given. A row behind the cursor is pending,
+/// whatever a dry run said of it.
+pub async fn page(
+    store: &Store,
+    id: &ImportId,
+    verdict: Option<Verdict>,
+    after: i64,
+    limit: i64,
+) -> StoreResult<Vec<ImportRow>> {
+    // Refused rows are asked for by themselves most of all, and have an index for it.
+    let stmt = match verdict {
+        Some(Verdict::Refused) => {
+            sql("SELECT r.*, i.cursor, i.state FROM import_rows r JOIN imports i ON i.id = r.import_id \
+             WHERE r.import_id = $1 AND r.n > $2 AND r.verdict = 'refused' AND (r.n <= i.cursor OR r.hostname IS NULL) \
+             ORDER BY r.n LIMIT $3")
+        }
+        _ => sql("SELECT r.*, i.cursor, i.state FROM import_rows r JOIN imports i ON i.id = r.import_id \
+             WHERE r.import_id = $1 AND r.n > $2 AND ($4 = '' OR $4 = CASE WHEN r.n <= i.cursor OR r.hostname IS NULL \
+               THEN r.verdict WHEN i.state = 'cancelled' THEN 'cancelled' ELSE 'pending' END) ORDER BY r.n LIMIT $3"),
+    };
+    let stmt = stmt.bind(id.as_str()).bind(after).bind(limit);
+    let stmt = match verdict {
+        Some(Verdict::Refused) => stmt,
+        other => stmt.bind(other.map_or("", Verdict::as_str)),
+    };
+    let read = |row: &Row| {
+        let mut read = import_row(row)?;
+        if read.n > row.int("cursor")? && read.hostname.is_some() {
+            let given_up = row.text("state")? == "cancelled";
+            read.verdict = if given_up { Verdict::Cancelled } else { Verdict::Pending };
+            read.refusal = None;
+        }
+        Ok(read)
+    };
+    store.query(stmt).await?.iter().map(read).collect()
+}
+
+/// A claim with what is to be published for it.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "the columns are explained in the schema")]
+pub struct Published {
+    pub n: i64,
+    pub tenant: String,
+    pub hostname: Hostname,
+    pub value: String,
+    pub routing_mode: RoutingMode,
+    pub target: String,
+}
+
+/// What is to be published for the claims of an import that are still open, in the order of its rows, of one tenant only if
+/// one is given.
+pub async fn published(
+    store: &Store,
+    id: &ImportId,
+    tenant: Option<&TenantId>,
+    after: i64,
+    limit: i64,
+) -> StoreResult<Vec<Published>> {
+    let stmt = sql("SELECT r.n, t.slug, d.hostname, a.value, d.routing_mode, d.target FROM import_rows r \
+         JOIN domains d ON d.id = r.domain_id JOIN attempts a ON a.id = d.attempt_id JOIN tenants t ON t.id = d.tenant_id \
+         WHERE r.import_id = $1 AND r.n > $2 AND r.verdict IN ('claimed', 'already_yours') AND ($4 = '' OR r.tenant_id = $4) \
+           AND d.claim IN ('awaiting_dns', 'queued', 'live', 'expired') ORDER BY r.n LIMIT $3")
+    .bind(id.as_str())
+    .bind(after)
+    .bind(limit)
+    .bind(tenant.map_or("", TenantId::as_str));
+    let read = |row: &Row| {
+        Ok(Published {
+            n: row.int("n")?,
+            tenant: row.text("slug")?,
+            hostname: Hostname::trusted(&row.text("hostname")?),
+            value: row.text("value")?,
+            routing_mode: row.parse("routing_mode")?,
+            target: row.text("target")?,
+        })
+    };
+    store.query(stmt).await?.iter().map(read).collect()
+}
+
+/// Names that need an order, and the registered domains they are under.
+pub async fn orders_needed(tx: &mut Tx, id: &ImportId) -> StoreResult<(u64, u64)> {
+    let stmt = sql("SELECT count(*) AS n, count(DISTINCT registered) AS domains FROM import_rows \
+         WHERE import_id = $1 AND verdict IN ('claimed', 'would_be_claimed')");
+    let Some(row) = tx.fetch_optional(stmt.bind(id.as_str())).await? else { return Ok((0, 0)) };
+    let number = |column| -> StoreResult<u64> { Ok(u64::try_from(row.int(column)?).unwrap_or(0)) };
+    Ok((number("n")?, number("domains")?))
+}
+
+/// Registered domains with more than `most` names that need an order, or whose limit is in use, with what is used of it.
+pub async fn crowds(
+    tx: &mut Tx,
+    id: &ImportId,
+    (issuer, limit_name): (&IssuerId, &str),
+    most: u32,
+    now: Moment,
+) -> StoreResult<Vec<(String, u64, Bucket)>> {
+    let stmt = sql("SELECT g.registered, g.n, l.tat, (SELECT count(*) FROM spends p WHERE p.issuer_id = $2 \
+             AND p.limit_name = $3 AND p.key = g.registered) AS open \
+         FROM (SELECT registered, count(*) AS n FROM import_rows WHERE import_id = $1 \
+             AND verdict IN ('claimed', 'would_be_claimed') GROUP BY registered) g \
+           LEFT JOIN ledger l ON l.issuer_id = $2 AND l.limit_name = $3 AND l.key = g.registered AND l.tat > $4 \
+         WHERE g.n > $5 OR l.tat IS NOT NULL ORDER BY g.registered")
+    .bind(id.as_str())
+    .bind(issuer.as_str())
+    .bind(limit_name)
+    .bind(now)
+    .bind(i64::from(most));
+    let read = |row: &Row| {
+        let names = u64::try_from(row.int("n")?).unwrap_or(0);
+        let open = u32::try_from(row.int("open")?).unwrap_or(u32::MAX);
+        Ok((row.text("registered")?, names, Bucket { tat: row.opt_moment("tat")?.unwrap_or(now), open }))
+    };
+    tx.fetch_all(stmt).await?.iter().map(read).collect()
+}
+
+/// Orders that wait at an issuer.
+pub async fn waiting(tx: &mut Tx, issuer: &IssuerId) -> StoreResult<u64> {
+    let stmt = sql("SELECT count(*) AS n FROM orders WHERE issuer_id = $1 AND state = 'waiting' AND not_before < $2")
+        .bind(issuer.as_str())
+        .bind(Moment::NEVER);
+    let n = tx.fetch_optional(stmt).await?.map_or(Ok(0), |row| row.int("n"))?;
+    Ok(u64::try_from(n).unwrap_or(0))
+}
+
+fn import_row(row: &Row) -> StoreResult<ImportRow> {
+    let refusal = match (row.opt_text("code")?, row.opt_text("detail")?) {
+        (Some(code), detail) => {
+            Some(Refusal { code, detail: detail.unwrap_or_default(), suggestion: row.opt_text("suggestion")? })
+        }
+        (None, _) => None,
+    };
+    Ok(ImportRow {
+        n: row.int("n")?,
+        line: row.int("line")?,
+        tenant: row.opt_text("tenant")?,
+        typed: row.text("typed")?,
+        hostname: row.opt_text("hostname")?.map(|name| Hostname::trusted(&name)),
+        verdict: row.parse("verdict")?,
+        refusal,
+        tenant_id: row.opt_parse("tenant_id")?,
+        domain_id: row.opt_parse("domain_id")?,
+    })
+}
+
+/// Whether a slug, or one that could be mistaken for it, is or was somebody's.
+pub async fn slug_is_taken(tx: &mut Tx, slug: &Slug) -> StoreResult<bool> {
+    let stmt = sql("SELECT 1 AS n FROM slug_skeletons WHERE skeleton = $1 UNION ALL SELECT 1 FROM slugs WHERE slug = $2")
+        .bind(slug.skeleton())
+        .bind(slug.as_str());
+    Ok(tx.fetch_optional(stmt).await?.is_some())
+}

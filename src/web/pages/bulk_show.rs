@@ -1,0 +1,182 @@
+//! One import: how far it is, what the limits make of it, what was not taken and why, and its files.
+
+use askama::Template;
+use axum::extract::State;
+use axum::response::{Html, Response};
+
+use super::bulk::state_words;
+use super::bulk_chart::{Bar, Curve, bars, curve};
+use super::when::{absolute, relative};
+use crate::app::show::{self, ImportView};
+use crate::model::bulk::{ImportState, Verdict};
+use crate::model::moment::Moment;
+use crate::store::bulk_rows::{self, ImportRow};
+use crate::web::api::bulk::own_import;
+use crate::web::api::bulk_files::{self, RecordsQuery, ResultsQuery};
+use crate::web::auth::PageCaller;
+use crate::web::input::{Asked, Id, NoQuery};
+use crate::web::problem::{Problem, html};
+use crate::web::state::WebState;
+use crate::web::visible::visible;
+
+/// Refused rows on the page; the result file has all.
+const REFUSED: i64 = 50;
+/// While nothing but claims moves, an open page looks again after so long.
+const AGAIN: std::time::Duration = std::time::Duration::from_secs(30);
+
+/// A row that was not taken.
+pub(super) struct RefusedLine {
+    pub(super) line: i64,
+    pub(super) typed: String,
+    pub(super) why: String,
+    pub(super) suggestion: Option<String>,
+}
+
+impl RefusedLine {
+    fn of(row: ImportRow) -> RefusedLine {
+        let refusal = row.refusal;
+        RefusedLine {
+            line: row.line,
+            typed: if row.typed.is_empty() { "(nothing readable)".into() } else { visible(&row.typed) },
+            why: refusal.as_ref().map(|r| visible(&r.detail)).unwrap_or_default(),
+            suggestion: refusal.and_then(|r| r.suggestion).map(|name| visible(&name)),
+        }
+    }
+}
+
+/// A registered domain that makes its names wait.
+pub(super) struct CollisionLine {
+    pub(super) name: String,
+    pub(super) names: u64,
+    pub(super) at_once: u64,
+    pub(super) last: String,
+}
+
+#[derive(Template)]
+#[template(path = "import.html")]
+pub(super) struct ImportPage {
+    pub(super) view: ImportView,
+    pub(super) name: String,
+    pub(super) csrf: String,
+    pub(super) state: &'static str,
+    pub(super) tone: &'static str,
+    pub(super) sentence: String,
+    pub(super) bars: Vec<Bar>,
+    pub(super) curve: Option<Curve>,
+    pub(super) last_order: Option<(String, String)>,
+    pub(super) collisions: Vec<CollisionLine>,
+    pub(super) refused: Vec<RefusedLine>,
+    pub(super) live: Option<String>,
+    pub(super) due: Option<String>,
+}
+
+impl ImportPage {
+    pub(super) fn new(view: ImportView, refused: Vec<ImportRow>, csrf: String, now: Moment) -> ImportPage {
+        let (state, tone) = state_words(view.state, view.dry_run);
+        let plan = view.plan.as_ref();
+        let last_order = plan.and_then(|p| p.last_order_at).map(|at| (relative(at, now), absolute(at)));
+        let collisions = plan.map(|p| p.collisions.as_slice()).unwrap_or_default().iter().take(20).map(|c| CollisionLine {
+            name: visible(&c.registered_domain),
+            names: c.names,
+            at_once: c.at_once,
+            last: absolute(c.last_order_at),
+        });
+        ImportPage {
+            name: visible(&view.name),
+            csrf,
+            state,
+            tone,
+            sentence: sentence(&view),
+            bars: bars(&view),
+            curve: curve(&view, now),
+            last_order,
+            collisions: collisions.collect(),
+            refused: refused.into_iter().map(RefusedLine::of).collect(),
+            live: Some(format!("/imports/{}/live?after={}", view.id, view.version)),
+            due: (view.state == ImportState::Done && !view.dry_run).then(|| (now + AGAIN).rfc3339()),
+            view,
+        }
+    }
+
+    pub(super) fn can(&self, what: &str) -> bool {
+        match what {
+            "pause" => self.view.state == ImportState::Working,
+            "resume" => self.view.state == ImportState::Paused,
+            "cancel" => matches!(self.view.state, ImportState::Working | ImportState::Paused),
+            "start" => self.view.state == ImportState::Done && self.view.dry_run,
+            _ => false,
+        }
+    }
+
+    pub(super) fn has_claims(&self) -> bool {
+        self.view.verdicts.claimed + self.view.verdicts.already_yours > 0 && !self.view.dry_run
+    }
+}
+
+fn counted(n: i64, one: &str, many: &str) -> String {
+    format!("{n} {}", if n == 1 { one } else { many })
+}
+
+/// What there is to know, in a sentence or two.
+fn sentence(view: &ImportView) -> String {
+    let v = &view.verdicts;
+    let refused = match v.refused {
+        0 => "Every row was taken.".to_owned(),
+        n => format!("{} not taken; below is why.", counted(n, "row was", "rows were")),
+    };
+    match (view.state, view.dry_run) {
+        (ImportState::Receiving, _) => format!(
+            "{} so far. Nothing counts until the file is whole.",
+            counted(view.rows, "row has arrived", "rows have arrived")
+        ),
+        (ImportState::Working, _) => format!("{} of {} have their verdict.", view.judged, counted(view.rows, "row", "rows")),
+        (ImportState::Paused, _) => {
+            format!("Held at row {} of {}. Claims that were made go their way.", view.judged, view.rows)
+        }
+        (ImportState::Done, true) => format!(
+            "Nothing was claimed: this was a check. {} would be claimed. {refused}",
+            counted(v.would_be_claimed, "name", "names")
+        ),
+        (ImportState::Done, false) => format!(
+            "{} claimed, {} yours already. {refused}",
+            counted(v.claimed, "name is", "names are"),
+            counted(v.already_yours, "was", "were")
+        ),
+        (ImportState::Cancelled | ImportState::Broken, _) => {
+            format!("Given up at row {} of {}. Claims that were made stay; each can be removed.", view.judged, view.rows)
+        }
+    }
+}
+
+/// `GET /imports/{id}`
+pub(in crate::web) async fn show_import(
+    State(state): State<WebState>,
+    reader: PageCaller,
+    Id(id): Id,
+    _: NoQuery,
+) -> Result<Html<String>, Problem> {
+    let import = own_import(&state, &reader.caller, &id).await?;
+    let refused = bulk_rows::page(&state.app.store, &import.id, Some(Verdict::Refused), 0, REFUSED).await?;
+    let view = show::import(&mut state.app.store.read().await?, import).await?;
+    html(&ImportPage::new(view, refused, reader.csrf, state.app.env.now()))
+}
+
+/// `GET /imports/{id}/results`
+pub(in crate::web) async fn take_results(
+    State(state): State<WebState>,
+    reader: PageCaller,
+    Id(id): Id,
+    Asked(query): Asked<ResultsQuery>,
+) -> Result<Response, Problem> {
+    bulk_files::results(&state, &reader.caller, &id, query).await
+}
+
+/// `GET /imports/{id}/records`
+pub(in crate::web) async fn take_records(
+    State(state): State<WebState>,
+    reader: PageCaller,
+    Id(id): Id,
+    Asked(query): Asked<RecordsQuery>,
+) -> Result<Response, Problem> {
+    bulk_files::records(&state, &reader.caller, &id, query).await
+}

@@ -1,0 +1,337 @@
+//! Imports that go wrong: files that are none, uploads that break off, processes that die, and files sent again.
+
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::http::Request;
+use futures::{StreamExt as _, stream};
+use nameplate::app::bulk;
+use nameplate::store::sql;
+use serde_json::{Value, json};
+
+use super::bulk::{import, send, send_keyed, show, verdicts, work};
+use crate::support::rig::Rig;
+use crate::support::stores::{Kind, TestStore};
+use crate::support::web::{Answer, Web};
+
+async fn count(web: &Web, what: &'static str) -> i64 {
+    web.rig.count(sql(what)).await
+}
+
+/// Nothing of any file is left.
+async fn nothing_stays(web: &Web, when: &str) {
+    work(web).await;
+    for what in
+        ["SELECT count(*) AS n FROM imports", "SELECT count(*) AS n FROM import_rows", "SELECT count(*) AS n FROM domains"]
+    {
+        assert_eq!(count(web, what).await, 0, "{when}: {what}");
+    }
+}
+
+fn names(n: usize) -> String {
+    let all: Vec<String> = (0..n).map(|n| format!("n{n}.acme.test")).collect();
+    format!("hostname\n{}\n", all.join("\n"))
+}
+
+#[tokio::test]
+async fn b76_a_file_that_is_none_is_refused_whole_with_its_line() {
+    let web = Web::new(521).await;
+    let (_, token) = web.tenant("acme").await;
+    let utf16: Vec<u8> = "\u{feff}hostname\na.acme.test\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let mut latin = names(1_200).into_bytes();
+    latin.extend_from_slice(b"b\xfccher.acme.test\n");
+    let files: Vec<(&str, Vec<u8>, &str, &str)> = vec![
+        ("text/csv", utf16, "file_not_utf8", "line 1"),
+        ("text/csv", latin, "file_not_utf8", "line 1202"),
+        ("text/csv", b"a.acme.test\nb.acme.test\n".to_vec(), "header_missing", "line 1"),
+        ("text/csv", b"hostname|tenant\na.acme.test|acme\n".to_vec(), "header_missing", "line 1"),
+        ("text/csv", b"hostname,upstream\na.acme.test,10.0.0.1:80\n".to_vec(), "column_refused", "line 1"),
+        ("text/csv", b"hostname,colour\na.acme.test,red\n".to_vec(), "column_unknown", "line 1"),
+        ("text/csv", Vec::new(), "file_empty", "file"),
+        ("text/csv", vec![b'x'; 10_000_000], "header_missing", "line 1"),
+        ("application/x-ndjson", b"hostname\na.acme.test\n".to_vec(), "not_ndjson", "line 1"),
+    ];
+    for (kind, file, code, field) in files {
+        let answer = send(&web, &token, "", kind, file).await;
+        assert_eq!(answer.problem(), (422, code.into()));
+        assert_eq!(answer.json()["errors"][0]["field"], field, "{}", answer.body);
+        nothing_stays(&web, code).await;
+    }
+    for kind in ["application/json", "text/plain", "", "text/csv; charset=iso-8859-1"] {
+        assert_eq!(send(&web, &token, "", kind, names(1)).await.problem(), (415, "not_a_list".into()), "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn files_have_a_size_and_senders_a_number() {
+    let web = Web::configured(522, "[imports]\nmax_rows = 600\nmax_bytes = 40000\n").await;
+    let (_, token) = web.tenant("acme").await;
+    let answer = send(&web, &token, "", "text/csv", names(601)).await;
+    assert_eq!(answer.problem(), (422, "too_many_rows".into()));
+    assert_eq!(answer.json()["errors"][0]["field"], "line 602");
+    let long = format!("hostname\n{}\n", "x".repeat(50_000));
+    assert_eq!(send(&web, &token, "", "text/csv", long).await.problem(), (413, "file_too_large".into()));
+    nothing_stays(&web, "too large").await;
+    for n in 0..20 {
+        assert_eq!(send(&web, &token, "", "text/csv", format!("hostname\nn{n}.acme.test\n")).await.status, 201);
+    }
+    assert_eq!(send(&web, &token, "", "text/csv", names(1)).await.problem(), (409, "too_many_imports".into()));
+    assert_eq!(send(&web, &web.operator, "?tenant=acme", "text/csv", names(1)).await.status, 201, "others are not held up");
+    work(&web).await;
+    assert_eq!(send(&web, &token, "", "text/csv", names(1)).await.status, 201);
+}
+
+/// A body that breaks off after some of its bytes.
+fn broken(bytes: &str) -> Body {
+    let piece: Result<Bytes, std::io::Error> = Ok(Bytes::from(bytes.to_owned()));
+    Body::from_stream(stream::iter([piece, Err(std::io::Error::other("the line is dead"))]))
+}
+
+#[tokio::test]
+async fn an_upload_that_breaks_off_or_stalls_leaves_nothing() {
+    let web = Web::new(523).await;
+    let (_, token) = web.tenant("acme").await;
+    assert_eq!(send(&web, &token, "", "text/csv", broken(&names(1_700))).await.problem(), (400, "body_cut_off".into()));
+    nothing_stays(&web, "cut off").await;
+    // One that stalls is given up after its time.
+    let piece: Result<Bytes, std::io::Error> = Ok(Bytes::from(names(800)));
+    let stalled = Body::from_stream(stream::iter([piece]).chain(stream::pending()));
+    let sending = send(&web, &token, "", "text/csv", stalled);
+    let clock = async {
+        while count(&web, "SELECT count(*) AS n FROM import_rows").await == 0 || web.rig.hand.next_wake().is_none() {
+            tokio::task::yield_now().await;
+        }
+        web.rig.hand.advance(Duration::from_secs(31));
+    };
+    let (answer, ()) = tokio::join!(sending, clock);
+    assert_eq!(answer.problem(), (408, "body_too_slow".into()));
+    nothing_stays(&web, "stalled").await;
+}
+
+#[tokio::test]
+async fn a_process_that_dies_while_it_receives_leaves_nothing_at_any_place() {
+    let mut places = 0;
+    for cut in 1.. {
+        let web = Web::new(524).await;
+        let (_, token) = web.tenant("acme").await;
+        web.rig.scissors.set(cut);
+        let answer = tokio::select! {
+            biased;
+            answer = send_keyed(&web, &token, "", "text/csv", names(1_200), Some("k")) => Some(answer),
+            () = web.rig.scissors.reached() => None,
+        };
+        web.rig.scissors.set(0);
+        if answer.is_some() {
+            break;
+        }
+        places += 1;
+        if web.rig.scissors.crossed().last() == Some(&"the file counts") {
+            // It was whole: what was committed is not lost, and the answer is had by asking again.
+            let again = send_keyed(&web, &token, "", "text/csv", names(1_200), Some("k")).await;
+            assert_eq!((again.status.as_u16(), again.header("idempotency-replayed")), (200, "true"));
+            continue;
+        }
+        assert_eq!(
+            send_keyed(&web, &token, "", "text/csv", names(1_200), Some("k")).await.problem(),
+            (409, "idempotency_in_flight".into()),
+            "for all that is known it is still arriving"
+        );
+        web.rig.hand.advance(Duration::from_secs(301));
+        nothing_stays(&web, web.rig.scissors.crossed().last().unwrap()).await;
+        assert_eq!(send_keyed(&web, &token, "", "text/csv", names(1_200), Some("k")).await.status, 201);
+    }
+    assert!(places >= 6, "{places}");
+}
+
+/// An import judged by workers of which each dies at its `cut`-th boundary; how many died.
+async fn judged_with_cuts(kind: Kind, cut: usize) -> usize {
+    let test = TestStore::blank(kind).await;
+    let web = Web::on(Rig::on(525, &test.url).await, "").await;
+    web.tenant("acme").await;
+    let mut file = "hostname,tenant\n".to_owned();
+    for n in 0..330 {
+        file.push_str(&match n % 50 {
+            7 => format!("bad_{n}.acme.test,acme\n"),
+            9 => format!("n{}.acme.test,acme\n", n - 1),
+            11 => format!("n{n}.acme.test,ten_{}\n", "0".repeat(32)),
+            13 => format!("n{n}.new{n}.test,new{n}\n"),
+            _ => format!("n{n}.acme.test,acme\n"),
+        });
+    }
+    let sent = send(&web, &web.operator, "?create_tenants=true", "text/csv", file).await.json();
+    let mut died = 0;
+    for round in 0..100 {
+        // Every other worker lives, or a cut before the commit would never end.
+        web.rig.scissors.set(if round % 2 == 0 { cut } else { 0 });
+        let app = web.rig.new_worker();
+        let more = tokio::select! {
+            biased;
+            more = bulk::round(&app) => more.unwrap(),
+            () = web.rig.scissors.reached() => {
+                died += 1;
+                // A worker that died in the middle has its lease for a while.
+                Some(web.rig.env.now())
+            }
+        };
+        web.rig.scissors.set(0);
+        if more.is_none() && count(&web, "SELECT count(*) AS n FROM imports WHERE state = 'working'").await == 0 {
+            break;
+        }
+        web.rig.hand.advance(Duration::from_secs(16));
+    }
+    let done = show(&web, &web.operator, sent["id"].as_str().unwrap()).await;
+    assert_eq!(
+        (&done["state"], &done["judged"], &done["tenants_added"]),
+        (&json!("done"), &json!(330), &json!(7)),
+        "{kind:?} cut at {cut}: {done}"
+    );
+    let v = &done["verdicts"];
+    let all: i64 = ["claimed", "already_yours", "duplicate", "refused"].iter().map(|k| v[*k].as_i64().unwrap()).sum();
+    assert_eq!((all, &v["duplicate"], &v["refused"]), (330, &json!(7), &json!(14)), "{kind:?} cut at {cut}: {done}");
+    for (what, n) in [
+        ("SELECT count(*) AS n FROM domains", 309),
+        ("SELECT count(*) AS n FROM events WHERE kind = 'claimed'", 309),
+        ("SELECT count(*) AS n FROM import_rows WHERE verdict = 'claimed'", 309),
+        ("SELECT count(*) AS n FROM domains WHERE lane = 'bulk'", 309),
+        ("SELECT count(*) AS n FROM tenants", 8),
+    ] {
+        assert_eq!(count(&web, what).await, n, "{kind:?} cut at {cut}: {what}");
+    }
+    drop(web);
+    test.remove().await;
+    died
+}
+
+#[tokio::test]
+async fn a_worker_that_dies_between_any_two_batches_repeats_no_row() {
+    for cut in 0..3 {
+        let died = judged_with_cuts(Kind::SqliteFile, cut).await;
+        assert_eq!(died > 0, cut > 0, "{cut}: {died}");
+    }
+}
+
+#[tokio::test]
+async fn a_worker_that_dies_between_any_two_batches_repeats_no_row_on_postgres() {
+    for cut in 0..3 {
+        let died = judged_with_cuts(Kind::Postgres, cut).await;
+        assert_eq!(died > 0, cut > 0, "{cut}: {died}");
+    }
+}
+
+#[tokio::test]
+async fn a_key_stands_for_one_file_and_is_free_again_after_a_day() {
+    let web = Web::new(526).await;
+    let (_, token) = web.tenant("acme").await;
+    let send = async |question: &str, n: usize| -> Answer {
+        send_keyed(&web, &token, question, "text/csv", names(n), Some("one")).await
+    };
+    let first = send("", 3).await;
+    assert_eq!(first.status, 201, "{}", first.body);
+    let again = send("", 3).await;
+    assert_eq!((again.status.as_u16(), &again.json()["id"]), (200, &first.json()["id"]));
+    assert_eq!((again.header("idempotency-replayed"), again.header("location")), ("true", first.header("location")));
+    assert_eq!(send("", 4).await.problem(), (422, "idempotency_key_reused".into()));
+    assert_eq!(send("?create_tenants=false&dry_run=true", 3).await.status, 200, "the same file, no more than checked");
+    assert_eq!(count(&web, "SELECT count(*) AS n FROM imports").await, 1);
+    // Another caller's key is another key.
+    let other = send_keyed(&web, &web.operator, "?tenant=acme", "text/csv", names(3), Some("one")).await;
+    assert_eq!(other.status, 201);
+    web.rig.hand.advance(Duration::from_secs(24 * 3600));
+    assert_eq!(send("", 4).await.status, 201);
+}
+
+#[tokio::test]
+async fn b79_many_rows_some_poisoned_are_data_and_the_file_can_be_sent_again() {
+    let web = Web::new(527).await;
+    let (_, token) = web.tenant("acme").await;
+    let mut file = "hostname\n".to_owned();
+    let mut bad = 0;
+    for n in 0..3_000 {
+        match n % 100 {
+            50 => {
+                bad += 1;
+                file.push_str(
+                    [
+                        "a.example.com {\n",
+                        "=1+1.example\n",
+                        "$(x).example\n",
+                        "\"<script>alert(1)</script>\"\n",
+                        "\u{202e}moc.test\n",
+                    ][n / 100 % 5],
+                );
+            }
+            _ => file.push_str(&format!("n{n}.acme.test\n")),
+        }
+    }
+    let done = import(&web, &token, "", &file).await;
+    assert_eq!((&done["verdicts"]["claimed"], &done["verdicts"]["refused"]), (&json!(3_000 - bad), &json!(bad)));
+    let again = import(&web, &token, "", &file).await;
+    assert_eq!((&again["verdicts"]["already_yours"], &again["verdicts"]["refused"]), (&json!(3_000 - bad), &json!(bad)));
+    assert_eq!(count(&web, "SELECT count(*) AS n FROM domains").await, i64::from(3_000 - bad));
+    let refused = web
+        .api(&token, "GET", &format!("/api/v1/imports/{}/rows?verdict=refused", again["id"].as_str().unwrap()), None)
+        .await
+        .json();
+    for row in refused["items"].as_array().unwrap() {
+        assert!(
+            row["code"].as_str().unwrap().starts_with("hostname_") && !row["detail"].as_str().unwrap().contains('\u{202e}'),
+            "{row}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn rows_of_a_tenant_that_leaves_in_between_are_refused_and_the_others_go_on() {
+    let web = Web::new(528).await;
+    let (acme, _) = web.tenant("acme").await;
+    web.tenant("other").await;
+    let sent =
+        send(&web, &web.operator, "", "text/csv", "hostname,tenant\na.acme.test,acme\nb.other.test,other\n").await.json();
+    nameplate::app::offboard::begin(&web.rig.app.store, &web.rig.env, &acme, "operator").await.unwrap();
+    work(&web).await;
+    assert_eq!(verdicts(&web, &web.operator, &sent["id"]).await, ["2 refused tenant_not_active", "3 claimed"]);
+}
+
+#[tokio::test]
+async fn imports_that_are_over_are_forgotten_in_time() {
+    let web = Web::new(529).await;
+    let (_, token) = web.tenant("acme").await;
+    let done = import(&web, &token, "", &names(5)).await;
+    web.rig.hand.advance(Duration::from_secs(89 * 86_400));
+    work(&web).await;
+    assert_eq!(show(&web, &token, done["id"].as_str().unwrap()).await["state"], "done");
+    web.rig.hand.advance(Duration::from_secs(2 * 86_400));
+    work(&web).await;
+    assert_eq!(
+        (count(&web, "SELECT count(*) AS n FROM imports").await, count(&web, "SELECT count(*) AS n FROM import_rows").await),
+        (0, 0)
+    );
+    assert_eq!(count(&web, "SELECT count(*) AS n FROM domains").await, 5, "its claims stay");
+}
+
+#[tokio::test]
+async fn what_is_asked_wrongly_is_told_before_the_file_is_read() {
+    let web = Web::new(530).await;
+    let unread = || Body::from_stream(stream::pending::<Result<Bytes, std::io::Error>>());
+    let send = async |question: &str, key: &str| -> (u16, String) {
+        let request = Request::builder()
+            .method("POST")
+            .uri(format!("/api/v1/imports{question}"))
+            .header("authorization", format!("Bearer {}", web.operator))
+            .header("content-type", "text/csv")
+            .header("idempotency-key", key);
+        web.send(request.body(unread()).unwrap()).await.problem()
+    };
+    assert_eq!(send("?tenant=nobody", "k").await, (422, "tenant_unknown".into()));
+    assert_eq!(send("?dryrun=true", "k").await, (400, "bad_query".into()));
+    assert_eq!(send("?dry_run=maybe", "k").await, (400, "bad_query".into()));
+    assert_eq!(send("?name=", "k").await, (422, "name_length".into()));
+    assert_eq!(send("", "a b").await, (400, "idempotency_key_invalid".into()));
+    assert_eq!(count(&web, "SELECT count(*) AS n FROM imports").await, 0);
+    let list: Value = web.api(&web.operator, "GET", "/api/v1/imports?state=broken", None).await.json();
+    assert_eq!(list["items"], json!([]));
+    assert_eq!(
+        web.api(&web.operator, "GET", "/api/v1/imports?state=x", None).await.problem(),
+        (422, "state_invalid".into())
+    );
+}

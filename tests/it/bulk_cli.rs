@@ -1,0 +1,178 @@
+//! `nameplate import` as people run it, against a server that judges rows.
+
+use std::io::{BufRead as _, Read as _};
+use std::path::Path;
+use std::process::{Command, Output};
+use std::time::Duration;
+
+use nameplate::app::bulk;
+use nameplate::env::Env;
+use nameplate::store::sql;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::support::web::Web;
+
+/// The binary beside a server.
+struct Shell {
+    home: TempDir,
+    server: String,
+    token: String,
+}
+
+impl Shell {
+    fn run(&self, line: &str) -> (Option<i32>, String, String) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_nameplate"));
+        command.args(line.split_whitespace()).env_clear().current_dir(self.home.path());
+        command.env("NAMEPLATE_SERVER", &self.server).env("NAMEPLATE_TOKEN", &self.token);
+        let Output { status, stdout, stderr } = command.output().unwrap();
+        (status.code(), String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.home.path().join(name), text).unwrap();
+    }
+
+    fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.home.path().join(Path::new(name))).unwrap()
+    }
+}
+
+/// Runs commands beside a server whose rows are judged meanwhile.
+async fn beside(web: Web, token: String, commands: impl FnOnce(&Shell) + Send + 'static) -> Web {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let server = format!("http://{}", listener.local_addr().unwrap());
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let serving = tokio::spawn(nameplate::web::serve(listener, web.router.clone(), Env::real(), async {
+        let _ = stopped.await;
+    }));
+    let app = web.rig.app.clone();
+    let judging = tokio::spawn(async move {
+        loop {
+            bulk::round(&app).await.unwrap();
+            Env::real().sleep(Duration::from_millis(10)).await;
+        }
+    });
+    tokio::task::spawn_blocking(move || commands(&Shell { home: tempfile::tempdir().unwrap(), server, token }))
+        .await
+        .unwrap();
+    judging.abort();
+    stop.send(()).unwrap();
+    serving.await.unwrap().unwrap();
+    web
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_is_checked_imported_and_taken_away_and_the_exit_code_tells() {
+    let web = Web::new(551).await;
+    let operator = web.operator.clone();
+    web.tenant("acme").await;
+    let web = beside(web, operator, |shell| {
+        shell.write("good.csv", "hostname;tenant\na.acme.test;acme\nb.acme.test;acme\n");
+        shell.write("mixed.csv", "hostname,tenant\na.acme.test,acme\nhttps://c.acme.test/,acme\nd.acme.test,fresh\n");
+        shell.write("none.csv", "a.acme.test,acme\n");
+        shell.write("rows.jsonl", "{\"hostname\":\"e.acme.test\"}\n");
+        let (code, out, err) = shell.run("import good.csv --dry-run");
+        assert_eq!(code, Some(0), "{out}{err}");
+        assert!(out.contains("2 would be claimed") && out.contains("to claim them: nameplate imports start imp_"), "{out}");
+        let (code, out, err) = shell.run("import good.csv");
+        assert_eq!(code, Some(0), "{out}{err}");
+        assert!(out.contains("2 rows: 2 claimed") && out.contains("2 orders for names under 1 registered domains"), "{out}");
+        let (code, out, err) = shell.run("import mixed.csv --results out.csv");
+        assert_eq!((code, err.lines().last()), (Some(3), Some("nameplate: 2 of 3 rows were not taken")), "{out}");
+        assert!(
+            out.contains("line 3: https://c.acme.test/: ") && out.contains("line 4: d.acme.test: There is no tenant"),
+            "{out}"
+        );
+        assert_eq!(shell.read("out.csv").lines().count(), 4);
+        let (code, out, err) = shell.run("import mixed.csv --create-tenants --json");
+        assert_eq!(code, Some(3), "{err}");
+        let shown: Value = serde_json::from_str(&out).unwrap();
+        assert_eq!((&shown["verdicts"]["claimed"], &shown["tenants_added"]), (&1.into(), &1.into()));
+        let (code, _, err) = shell.run("import none.csv");
+        assert!(code == Some(1) && err.contains("nothing was imported") && err.contains("(header_missing)"), "{err}");
+        let (code, _, err) = shell.run("import rows.jsonl");
+        assert_eq!(code, Some(3), "an operator's rows name their tenant: {err}");
+        let (code, out, err) = shell.run("import rows.jsonl --tenant acme --results out.ndjson");
+        assert_eq!(code, Some(0), "{out}{err}");
+        let row: Value = serde_json::from_str(shell.read("out.ndjson").trim()).unwrap();
+        assert_eq!(row["verdict"], "claimed");
+        let (code, _, err) = shell.run("import missing.csv");
+        assert!(code == Some(1) && err.contains("missing.csv cannot be read"), "{err}");
+
+        let (_, out, _) = shell.run("imports list --json");
+        let listed: Value = serde_json::from_str(&out).unwrap();
+        let of = |name: &str, dry: bool, claimed: i64| -> String {
+            let fits = |one: &&Value| one["name"] == name && one["dry_run"] == dry && one["verdicts"]["claimed"] == claimed;
+            listed.as_array().unwrap().iter().find(fits).unwrap()["id"].as_str().unwrap().to_owned()
+        };
+        let (code, out, _) = shell.run("imports list");
+        assert!(
+            code == Some(0) && out.starts_with("NAME") && out.contains("good.csv") && out.contains("done (dry run)"),
+            "{out}"
+        );
+        let newest = of("rows.jsonl", false, 1);
+        let (code, out, _) = shell.run(&format!("imports records {newest}"));
+        assert!(code == Some(0) && out.contains("e.acme.test. 300 IN CNAME acme.app.example."), "{out}");
+        let (code, out, _) = shell.run(&format!("imports results {newest} --format ndjson"));
+        assert!(code == Some(0) && out.contains("\"verdict\":\"claimed\""), "{out}");
+        let (code, _, err) = shell.run(&format!("imports pause {newest}"));
+        assert!(code == Some(1) && err.contains("(import_not_turned)"), "{err}");
+        let dry = of("good.csv", true, 0);
+        let (code, out, _) = shell.run(&format!("imports start {dry}"));
+        assert!(code == Some(0) && out.contains("good.csv"), "{out}");
+        let (code, _, err) = shell.run("imports show imp_00000000000000000000000000000000");
+        assert!(code == Some(1) && err.contains("(import_not_found)"), "{err}");
+    })
+    .await;
+    assert_eq!(web.rig.count(sql("SELECT count(*) AS n FROM domains")).await, 4);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_command_follows_an_import_that_was_left() {
+    let web = Web::new(552).await;
+    let (_, token) = web.tenant("acme").await;
+    let file = "hostname\na.acme.test\nb.acme.test\n";
+    // Somebody sent it, and left: it is held so that it cannot be over too soon.
+    let sent = super::bulk::send(&web, &token, "", "text/csv", file).await.json();
+    let id = sent["id"].as_str().unwrap().to_owned();
+    let held = web.api(&token, "POST", &format!("/api/v1/imports/{id}/pause"), None).await;
+    assert_eq!(held.status, 200);
+    let resumed = web.router.clone();
+    let (bearer, path) = (token.clone(), format!("/api/v1/imports/{id}/resume"));
+    let web = beside(web, token, move |shell| {
+        shell.write("names.csv", file);
+        let mut child = Command::new(env!("CARGO_BIN_EXE_nameplate"))
+            .args(["import", "names.csv", "--json"])
+            .env_clear()
+            .current_dir(shell.home.path())
+            .env("NAMEPLATE_SERVER", &shell.server)
+            .env("NAMEPLATE_TOKEN", &shell.token)
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        // It says that it follows before anything moves on.
+        let mut said = std::io::BufReader::new(child.stderr.take().unwrap());
+        let mut first = String::new();
+        said.read_line(&mut first).unwrap();
+        assert!(first.contains("being imported already") && first.contains("following it"), "{first}");
+        let request = axum::http::Request::builder()
+            .method("POST")
+            .uri(path)
+            .header("authorization", format!("Bearer {bearer}"))
+            .body(axum::body::Body::empty())
+            .unwrap();
+        let handle = tokio::runtime::Handle::current();
+        assert_eq!(handle.block_on(Web::send_to(&resumed, request)).status, 200);
+        let output = child.wait_with_output().unwrap();
+        let mut err = String::new();
+        said.read_to_string(&mut err).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{err}");
+        let shown: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!((&shown["verdicts"]["claimed"], &shown["state"]), (&2.into(), &"done".into()));
+    })
+    .await;
+    assert_eq!(web.rig.count(sql("SELECT count(*) AS n FROM imports")).await, 1, "nothing was sent again");
+    assert_eq!(web.rig.count(sql("SELECT count(*) AS n FROM domains")).await, 2);
+}
