@@ -17,10 +17,13 @@
 mod authority;
 mod documents;
 mod error;
+mod excerpt;
 mod exchange;
 mod http;
 mod instant;
+mod limited;
 mod problem;
+mod signed;
 
 pub mod chain;
 pub mod csr;
@@ -28,10 +31,11 @@ pub mod imported;
 pub mod retry_after;
 
 pub use authority::{
-    AccountRef, AccountUrl, Authority, Authorization, AuthorizationStatus, Challenge, ChallengeStatus, DirectoryFacts,
-    OrderStatus, OrderView, PlacedOrder,
+    AccountRef, AccountStatus, AccountUrl, Authority, Authorization, AuthorizationStatus, Binding, Challenge,
+    ChallengeStatus, DirectoryFacts, OrderStatus, OrderView, PlacedOrder,
 };
 pub use error::{AcmeError, Call, Cause, Class, Kind};
 pub use http::{HttpSettings, Roots};
 pub use instant::InstantAcme;
+pub use limited::limited;
 pub use problem::ProblemDoc;

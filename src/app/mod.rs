@@ -13,9 +13,12 @@ pub mod account;
 mod act;
 pub mod advance;
 mod ask;
+pub mod authorities;
 mod ca;
 pub mod check;
+mod choice;
 pub mod claim;
+pub mod connect;
 pub mod contacts;
 pub mod dispatch;
 pub mod expect;
@@ -23,9 +26,12 @@ pub mod explain;
 pub mod fleet;
 pub mod imports;
 mod keys;
+pub mod lap;
 pub mod links;
 mod observe;
 pub mod offboard;
+pub mod pair;
+mod preflight;
 pub mod remove;
 pub mod restore;
 pub mod routine;
@@ -34,13 +40,12 @@ pub mod show;
 pub mod tenants;
 pub mod tokens;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use tokio::sync::Notify;
 
-use crate::acme::{AcmeError, Authority};
+use crate::acme::AcmeError;
 use crate::dns::Look;
 use crate::env::Env;
 use crate::model::conclude::FRESH_EDGE;
@@ -66,10 +71,10 @@ pub struct Settings {
     pub shared_target: Option<String>,
     /// What an ALIAS at an apex should follow: the addresses it has now are ours.
     pub apex_target: Option<Hostname>,
+    /// Whether a request through the public name must reach an edge before anything is ordered for it.
+    pub preflight: bool,
     /// At least so many edges must count before a certificate is ordered or called active.
     pub min_edges: usize,
-    /// Contact addresses for CA accounts.
-    pub contacts: Vec<String>,
 }
 
 impl Settings {
@@ -121,8 +126,8 @@ pub struct App {
     pub look: Arc<dyn Look>,
     /// Asks public names.
     pub reach: Arc<dyn Reach>,
-    /// The CAs by issuer name.
-    pub authorities: Arc<HashMap<String, Arc<dyn Authority>>>,
+    /// The CAs by issuer.
+    pub authorities: Arc<dyn authorities::Authorities>,
     /// The alarm clock.
     pub wake: Arc<dyn Wake>,
     /// What the operator decided.
@@ -133,6 +138,8 @@ pub struct App {
     pub bells: Bells,
     /// The fleet as it was last counted.
     pub fleet: fleet::Snapshots,
+    /// How fast imported names are looked at.
+    pub lap: Arc<lap::Lap>,
     /// Where a step may be cut.
     pub boundary: Arc<dyn Boundary>,
     /// What is counted.
@@ -158,6 +165,9 @@ pub enum AppError {
     /// Sealed bytes that are none.
     #[error("a sealed value in the store is not readable")]
     Sealed(#[from] crate::vault::NotSealed),
+    /// A distribution key that is none.
+    #[error("a distribution key in the store is not usable")]
+    Distribution(#[from] crate::vault::distribution::DistributionError),
     /// Key or request making.
     #[error("a key or certificate request could not be made")]
     Csr(#[from] crate::acme::csr::CsrError),

@@ -2,8 +2,9 @@
 
 use std::net::IpAddr;
 
-use super::{App, AppError, ask, ca, keys};
-use crate::acme::{AuthorizationStatus, Call, OrderStatus, chain};
+use super::{App, AppError, ask, ca, choice, keys, preflight};
+use crate::acme::chain::{self, ChainError};
+use crate::acme::{AuthorizationStatus, Call, OrderStatus};
 use crate::mint;
 use crate::model::checks;
 use crate::model::conclude::{self, AuthorizationSeen, CaStatus, Challenge, Conclusion, Former, Looked, Presence};
@@ -15,13 +16,16 @@ use crate::model::look::{Ask, Data, Kind, Observer, Seen};
 use crate::model::order::Order;
 use crate::model::outcome::{NewCertificate, Outcome};
 use crate::model::plan::Observe;
+use crate::model::preflight::Met;
 use crate::model::reason::Reason;
-use crate::reach::Answer;
 use crate::store::{attempts, rollout};
 
 pub(super) async fn observe(app: &App, s: &mut Situation, what: Observe) -> Result<Conclusion, AppError> {
     if what == Observe::Dns {
         return dns(app, s).await;
+    }
+    if what == Observe::Preflight {
+        return preflight::observe(app, s).await;
     }
     if what == Observe::CertificateRollout {
         let seen = rolled_out(app, "certificate", s.domain.certificate_id.as_ref().map_or("", |c| c.as_str())).await?;
@@ -51,7 +55,13 @@ async fn dns(app: &App, s: &mut Situation) -> Result<Conclusion, AppError> {
     let began = app.env.now();
     let label = format!("{}.{}", ask::TXT_LABEL, s.domain.hostname);
     let seen = app.look.look(&ask).await;
+    if let Some(wait) = seen.put_off {
+        // Nothing was seen, so nothing changes but the time; whoever reads the page is told it.
+        return Ok(Outcome::of(s, app.env.now() + wait).into());
+    }
     let mut findings = checks::judge(&ask, &seen);
+    preflight::behind_proxy(app, s, &mut findings).await?;
+    choice::of_issuer(app, s, &ask, &seen, &mut findings).await?;
     if s.issuer.account_url.is_none() {
         // What the CA calls itself in CAA is not known before it answered us: nothing is allowed on that ground.
         findings.retain(|f| f.check != Check::Caa);
@@ -123,7 +133,7 @@ async fn rolled_out(app: &App, kind: &str, subject: &str) -> Result<conclude::Ro
 }
 
 /// The addresses of a name, as our resolvers see them now.
-async fn addresses_of(app: &App, name: &Hostname) -> Vec<IpAddr> {
+pub(super) async fn addresses_of(app: &App, name: &Hostname) -> Vec<IpAddr> {
     let seen = app.look.look(&ask::addresses(app, name)).await;
     let mut all: Vec<IpAddr> = seen
         .observations
@@ -164,9 +174,8 @@ async fn token(app: &App, s: &Situation, order: &Order) -> Result<Conclusion, Ap
     let Some((token, expected)) = attempts::token_of(&app.store, order.challenge_id.as_ref()).await? else {
         return Ok(Outcome::of(s, app.env.now()).into());
     };
-    let answers = app.reach.fetch_token(&s.domain.hostname, &token, &addresses_of(app, &s.domain.hostname).await).await;
-    let told = |a: &Answer<String>| a.outcome.as_ref().is_ok_and(|got| got.trim_end() == expected);
-    let everywhere = !answers.is_empty() && answers.iter().all(told);
+    let trails = preflight::trails(app, &s.domain.hostname, &token, &expected).await;
+    let everywhere = !trails.is_empty() && trails.iter().all(|trail| trail.met == Met::Edge);
     Ok(conclude::token_fetched(s, order, everywhere, app.env.now()))
 }
 
@@ -177,7 +186,7 @@ async fn authorization(app: &App, s: &Situation, order: &Order) -> Result<Conclu
     let now = app.env.now();
     let list = match read {
         Ok(list) => list,
-        Err(e) => return Ok(conclude::trouble(s, order, None, &ca::trouble(&e), now).into()),
+        Err(e) => return Ok(conclude::trouble(s, order, None, &ca::trouble(app, &e), now).into()),
     };
     let Some(a) = list.into_iter().find(|a| a.name == s.domain.hostname) else {
         let seen = AuthorizationSeen { status: CaStatus::Invalid, http01: None, problem: None };
@@ -204,7 +213,7 @@ async fn order_at_ca(app: &App, s: &Situation, order: &Order) -> Result<Conclusi
     let url = order.url.as_deref().unwrap_or_default();
     let view = match ca::within(app, Call::Order, authority.order(&account, url)).await {
         Ok(view) => view,
-        Err(e) => return Ok(conclude::trouble(s, order, None, &ca::trouble(&e), app.env.now()).into()),
+        Err(e) => return Ok(conclude::trouble(s, order, None, &ca::trouble(app, &e), app.env.now()).into()),
     };
     let mut problem = view.problem.map(|p| p.to_string());
     if view.status == OrderStatus::Invalid && problem.is_none() {
@@ -221,7 +230,7 @@ async fn issued_chain(app: &App, s: &Situation, order: &Order) -> Result<Conclus
     let url = order.url.as_deref().unwrap_or_default();
     let pem = match ca::within(app, Call::Certificate, authority.certificate(&account, url)).await {
         Ok(pem) => pem,
-        Err(e) => return Ok(conclude::trouble(s, order, None, &ca::trouble(&e), app.env.now()).into()),
+        Err(e) => return Ok(conclude::trouble(s, order, None, &ca::trouble(app, &e), app.env.now()).into()),
     };
     let key = keys::order_key(app, order)?;
     let now = app.env.now();
@@ -240,9 +249,18 @@ async fn issued_chain(app: &App, s: &Situation, order: &Order) -> Result<Conclus
             conclude::chain(s, order, certificate, now).into()
         }
         Err(e) => {
+            // What arrived damaged, or before its time, may be whole at the next look; another certificate is no other then.
+            let passes = matches!(
+                e,
+                ChainError::NotAChain { .. }
+                    | ChainError::NotACertificate { .. }
+                    | ChainError::BrokenLink { .. }
+                    | ChainError::NotValidNow { .. }
+            );
             let t = conclude::Trouble {
-                verdict: conclude::CaVerdict::GiveUp,
-                account_limited: false,
+                verdict: if passes { conclude::CaVerdict::Missing } else { conclude::CaVerdict::GiveUp },
+                news: None,
+                limited: None,
                 said: format!("the CA's chain was refused: {e}"),
                 problem: None,
             };

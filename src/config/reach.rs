@@ -9,6 +9,8 @@ pub struct ReachConfig {
     pub http_port: u16,
     /// Port of HTTPS at the public name.
     pub https_port: u16,
+    /// Whether names are tried before anything is ordered for them.
+    pub preflight: bool,
     /// Whether a public name may resolve to this machine.
     pub allow_loopback: bool,
 }
@@ -18,6 +20,12 @@ impl ReachConfig {
         ReachConfig {
             http_port: r.value("reach.http_port", 80, "Port at which public names are tried in plain HTTP."),
             https_port: r.value("reach.https_port", 443, "Port at which public names are tried in HTTPS."),
+            preflight: r.value(
+                "reach.preflight",
+                true,
+                "Before a certificate is ordered, a request through the public name must reach an edge. Switch it off only where \
+                 the control plane cannot reach the edges by their public addresses.",
+            ),
             allow_loopback: r.value(
                 "reach.allow_loopback",
                 false,

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use super::proxies::PROXIES;
 use super::reader::Reader;
 use super::setting::{DnsName, Setting};
 use crate::model::domain::RoutingMode;
@@ -29,6 +30,34 @@ pub struct RoutingConfig {
     pub apex_target: Option<DnsName>,
     /// Further addresses an apex may have.
     pub apex_addresses: Vec<IpAddr>,
+    /// Addresses that were ours once.
+    pub retired_addresses: Vec<IpAddr>,
+    /// Where known proxies have their addresses.
+    pub proxy_prefixes: Vec<Prefix>,
+}
+
+/// A range of addresses, like `104.16.0.0/13`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Prefix(String);
+
+impl Prefix {
+    /// The range as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Setting for Prefix {
+    const EXPECTED: &'static str = "a range of addresses such as 104.16.0.0/13";
+    fn read(text: &str) -> Option<Self> {
+        let text = text.trim();
+        let (base, bits) = text.split_once('/')?;
+        let most = if base.parse::<IpAddr>().ok()?.is_ipv4() { 32 } else { 128 };
+        bits.parse::<u32>().ok().filter(|bits| *bits <= most).map(|_| Prefix(text.to_owned()))
+    }
+    fn show(&self) -> String {
+        self.0.clone()
+    }
 }
 
 impl RoutingConfig {
@@ -50,6 +79,17 @@ impl RoutingConfig {
                 "Name whose addresses an apex must have (ALIAS, ANAME or plain addresses), where a CNAME cannot be.",
             ),
             apex_addresses: r.value("routing.apex_addresses", vec![], "Further addresses of ours that an apex may have."),
+            retired_addresses: r.value(
+                "routing.retired_addresses",
+                vec![],
+                "Addresses that were ours once: a name that still has one is told which to use instead.",
+            ),
+            proxy_prefixes: r.value(
+                "routing.proxy_prefixes",
+                PROXIES.iter().map(|prefix| Prefix((*prefix).to_owned())).collect(),
+                "Address ranges of proxies that tenants put in front of their names: what hides behind one is found out by a \
+                 request. The default is what Cloudflare and Fastly publish.",
+            ),
         }
     }
 }

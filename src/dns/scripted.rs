@@ -50,6 +50,6 @@ impl Exchange for ScriptedDns {
 impl Look for ScriptedDns {
     async fn look(&self, ask: &Ask) -> Seen {
         // Nothing here waits, so no deadline can come.
-        look_within(ask, &self.resolvers, self.limits, std::future::pending(), self).await
+        look_within(ask, &self.resolvers, self.limits, None, None, self).await
     }
 }

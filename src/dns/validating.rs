@@ -18,7 +18,7 @@ impl Observers {
     pub async fn validating(&self) -> Vec<(String, Option<bool>)> {
         join_all(self.labels().iter().map(|label| async move {
             let probe = Probe { observer: Observer::Resolver(label.clone()), name: String::new(), kind: Kind::Soa };
-            let answer = self.exchange(&probe, &Budget::new(LIMITS)).await.filter(|a| a.definite());
+            let answer = self.exchange(&probe, &Budget::new(LIMITS, None)).await.filter(|a| a.definite());
             (label.clone(), answer.map(|a| a.validated))
         }))
         .await

@@ -13,11 +13,20 @@ use super::{Shared, answer, ask, proxy};
 
 const CHALLENGE: &str = "/.well-known/acme-challenge/";
 
+/// The token that a CA, or a preflight, asks for.
+pub(super) fn asked_token<B>(request: &Request<B>) -> Option<&str> {
+    let token = request.uri().path().strip_prefix(CHALLENGE)?;
+    (matches!(*request.method(), Method::GET | Method::HEAD) && ask::is_token(token)).then_some(token)
+}
+
+/// The answer to a token, by what this edge has at hand.
+pub(super) fn known(shared: &Shared, token: &str) -> Option<Response<Body>> {
+    let text = shared.replica.preflight_answer(token).or_else(|| shared.replica.key_authorization(token))?;
+    Some(answer::key_authorization(text))
+}
+
 pub(super) async fn respond<B>(shared: &Shared, exchange: &Arc<Exchange>, request: &Request<B>) -> Response<Body> {
-    if let Some(token) = request.uri().path().strip_prefix(CHALLENGE)
-        && matches!(*request.method(), Method::GET | Method::HEAD)
-        && ask::is_token(token)
-    {
+    if let Some(token) = asked_token(request) {
         return challenge(shared, token).await;
     }
     if let Some(refused) = proxy::refused(shared, &exchange.visit, request) {
@@ -31,20 +40,16 @@ pub(super) async fn respond<B>(shared: &Shared, exchange: &Arc<Exchange>, reques
         return answer::unknown_host();
     };
     let path = request.uri().path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
-    let location = match shared.https_port {
-        443 => format!("https://{host}{path}"),
-        port => format!("https://{host}:{port}{path}"),
-    };
-    exchange.about(About { host: Some(host), tenant: Some(entry.tenant_id.to_string()) });
+    exchange.about(About { host: Some(host.clone()), tenant: Some(entry.tenant_id.to_string()) });
     if !path.starts_with('/') {
         return answer::page(StatusCode::BAD_REQUEST, "The address is malformed.");
     }
-    answer::redirect(&location)
+    answer::redirect(shared, &host, path, "This site is served over https.")
 }
 
 async fn challenge(shared: &Shared, token: &str) -> Response<Body> {
-    if let Some(text) = shared.replica.key_authorization(token) {
-        return answer::key_authorization(text);
+    if let Some(known) = known(shared, token) {
+        return known;
     }
     match shared.ask.key_authorization(token).await {
         Some(text) => answer::key_authorization(text),

@@ -17,7 +17,7 @@ use super::body::{Body, Upload};
 use super::exchange::{About, Exchange, Uploading, Visit};
 use super::headers::{REQUEST_ID, drop_hop_headers, for_the_origin, join_cookies};
 use super::host::requested_host;
-use super::{Shared, answer, tunnel};
+use super::{Shared, answer, plain, tunnel};
 use crate::config::EdgeLimits;
 
 /// How long an idle connection to the origin is kept: shorter than what origins usually do, so that theirs is not the race to
@@ -95,6 +95,11 @@ pub(super) async fn respond(
     mut request: Request<Incoming>,
 ) -> Response<Body> {
     let about = |tenant: Option<String>| exchange.about(About { host: Some(server_name.to_owned()), tenant });
+    // A proxy in front that sends everything to https sends the CA here as well. What is not known may be the origin's own.
+    if let Some(answer) = plain::asked_token(&request).and_then(|token| plain::known(shared, token)) {
+        about(None);
+        return answer;
+    }
     if let Some(refused) = refused(shared, &exchange.visit, &request) {
         about(None);
         return refused;
@@ -121,6 +126,9 @@ pub(super) async fn respond(
     }
     if let Some(refused) = refused_body(shared, &mut request).await {
         return refused;
+    }
+    if let Some(target) = shared.replica.redirect_of(&entry).filter(|_| !star) {
+        return answer::redirect(shared, &target, path.as_str(), "This site is at another address.");
     }
     if !exchange.takes_room() {
         return answer::busy();

@@ -12,7 +12,7 @@ use crate::model::feed::{CertificateEntry, Deltas, HostEntry, Position};
 use crate::model::feed_apply::{Applied, Book, CertificateCount, NeedSnapshot, Served};
 use crate::model::moment::Moment;
 use crate::model::secret::Secret;
-use crate::vault::distribution::{DistributionError, DistributionKey, DistributionKeyId, Packet};
+use crate::vault::distribution::{DistributionError, DistributionKey, DistributionKeyId, Packet, Preflight, is_preflight};
 
 use super::wire::key_label;
 
@@ -90,6 +90,11 @@ impl Replica {
         self.book().as_ref()?.host(name).cloned()
     }
 
+    /// Where the visitors of a host are sent on to, if anywhere.
+    pub fn redirect_of(&self, host: &HostEntry) -> Option<String> {
+        self.book().as_ref()?.redirect_of(host, self.env.now()).map(str::to_owned)
+    }
+
     /// The certificate to show for a server name.
     pub fn certificate_for(&self, name: &str) -> Option<Arc<CertificateEntry>> {
         self.book().as_ref()?.certificate_for(name, self.env.now()).cloned()
@@ -103,6 +108,15 @@ impl Replica {
     /// The answer to a challenge.
     pub fn key_authorization(&self, token: &str) -> Option<String> {
         self.book().as_ref()?.key_authorization(token).map(str::to_owned)
+    }
+
+    /// The answer to a preflight of the control plane: by the distribution keys, whatever the book says of the host.
+    pub fn preflight_answer(&self, token: &str) -> Option<String> {
+        if !is_preflight(token) {
+            return None;
+        }
+        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+        keys.values().find_map(|key| Preflight::of(key).answer(token))
     }
 
     /// What the certificates of the book come to.

@@ -80,11 +80,14 @@ pub enum Check {
     Delegation,
     /// Whether somebody else holds the name; present only when that stands in the way.
     Holding,
+    /// Whether requests through the public name reach our edges; tried before an order.
+    Preflight,
 }
 
 impl Check {
     /// Every check there is.
-    pub const ALL: &'static [Check] = &[Check::Ownership, Check::Routing, Check::Caa, Check::Delegation, Check::Holding];
+    pub const ALL: &'static [Check] =
+        &[Check::Ownership, Check::Routing, Check::Caa, Check::Delegation, Check::Holding, Check::Preflight];
 }
 
 /// A DNS record in the three forms people paste.
@@ -105,11 +108,7 @@ pub struct Record {
 impl Record {
     /// The line of a zone file (RFC 1035 §5.1).
     pub fn zone_line(&self) -> String {
-        match self.kind.as_str() {
-            "TXT" => format!("{}. 300 IN TXT \"{}\"", self.name, self.value),
-            kind @ ("CNAME" | "ALIAS") => format!("{}. 300 IN {kind} {}.", self.name, self.value.trim_end_matches('.')),
-            kind => format!("{}. 300 IN {kind} {}", self.name, self.value),
-        }
+        super::zone_file::line(self)
     }
 }
 

@@ -6,11 +6,13 @@
 use std::time::Duration;
 
 use super::claim::Claim;
-use super::domain::{Effect, GrantState, Situation};
+use super::domain::{Effect, GrantState, Role, Situation, TieState};
+use super::evidence::{Check, Verdict};
 use super::moment::Moment;
-use super::order::{Order, OrderState};
+use super::order::{Lane, Order, OrderState};
 use super::pace;
 use super::tenant::TenantStatus;
+use super::tie;
 
 /// Evidence older than this is looked at again before a grant is used.
 pub const FRESH: Duration = Duration::from_secs(120);
@@ -22,6 +24,10 @@ pub const STUCK: Duration = Duration::from_secs(2 * 3600);
 pub const STUCK_FINALIZING: Duration = Duration::from_secs(24 * 3600);
 /// How soon a granted order looks again for an edge.
 const NO_EDGE: Duration = Duration::from_secs(5);
+/// How soon a waiting order looks again for an edge to be preflighted at.
+const NO_EDGE_WAITING: Duration = Duration::from_secs(60);
+/// A preflight that said nothing of the tenant (our own outage, no address just then) is made again after this.
+const PREFLIGHT_AGAIN: Duration = Duration::from_secs(60);
 /// Edges that did not confirm a token after this long are marked lost.
 pub const LAGGARD: Duration = Duration::from_secs(60);
 
@@ -30,6 +36,8 @@ pub const LAGGARD: Duration = Duration::from_secs(60);
 pub enum Observe {
     /// TXT, routing and CAA, from every vantage point.
     Dns,
+    /// Whether requests through the public name reach our edges, as the CA's will.
+    Preflight,
     /// Which counted edges answer the challenge.
     ChallengeRollout,
     /// Which counted edges serve the certificate.
@@ -65,6 +73,10 @@ pub enum Change {
     GiveUpOrder,
     /// The tenant has left: let go of the name.
     Offboard,
+    /// Somebody else's step left news.
+    Hear,
+    /// The name is neither held nor to be held by this claim any more.
+    StepBack,
 }
 
 /// The next thing to do.
@@ -88,6 +100,9 @@ pub fn plan(s: &Situation, now: Moment) -> Next {
     if s.tenant_status == TenantStatus::Deleted && s.domain.claim.is_open() {
         return Next::Change(Change::Offboard);
     }
+    if s.notice.is_some() && matches!(s.domain.claim, Claim::AwaitingDns | Claim::Queued | Claim::Live) {
+        return Next::Change(Change::Hear);
+    }
     match s.domain.claim {
         Claim::Released | Claim::Withdrawn | Claim::Expired => Next::Rest(Moment::NEVER),
         Claim::Releasing => {
@@ -102,6 +117,7 @@ pub fn plan(s: &Situation, now: Moment) -> Next {
             }
             look_or_rest(s, now, next_look(s).min(s.attempt.deadline))
         }
+        Claim::Queued if s.role() == Role::Neither => Next::Change(Change::StepBack),
         Claim::Queued => match &s.order {
             None => Next::Change(Change::OpenOrder),
             Some(order) => plan_order(s, order, now),
@@ -112,9 +128,17 @@ pub fn plan(s: &Situation, now: Moment) -> Next {
 
 /// When the records are to be looked at next.
 pub fn next_look(s: &Situation) -> Moment {
-    match s.domain.looked_at {
-        None => s.domain.created_at,
-        Some(at) => at + pace::look_again_in(s.domain.pace_from, at),
+    let d = &s.domain;
+    match d.looked_at {
+        None => d.created_at,
+        Some(at) => {
+            let touched_at = || (d.pace_from > d.created_at).then_some(d.pace_from);
+            let wait = match d.lane {
+                Lane::Bulk => pace::look_at_import_in(touched_at(), at, s.lap),
+                Lane::Renewal | Lane::Single => pace::look_again_in(d.pace_from, at),
+            };
+            at + s.succession().map_or(wait, |clock| wait.min(clock.look_within()))
+        }
     }
 }
 
@@ -122,21 +146,37 @@ fn look_or_rest(s: &Situation, now: Moment, next: Moment) -> Next {
     if s.domain.check_is_owed() || now >= next { Next::Observe(Observe::Dns) } else { Next::Rest(next) }
 }
 
+/// Whether every check passes and, for a claim that is to follow another, the other's record is gone.
+pub(super) fn may_order(s: &Situation) -> bool {
+    let follows = || s.domain.evidence_of(Check::Holding).is_none_or(|e| e.finding.verdict() == Verdict::Pass);
+    s.domain.all_pass() && follows()
+}
+
 fn fresh(s: &Situation, now: Moment) -> bool {
-    s.domain.all_pass() && !s.domain.check_is_owed() && s.domain.looked_at.is_some_and(|at| now.since(at) < FRESH)
+    may_order(s) && !s.domain.check_is_owed() && s.domain.looked_at.is_some_and(|at| now.since(at) < FRESH)
+}
+
+/// Whether an order has made no progress for longer than anybody should wait.
+pub fn is_stuck(order: &Order, now: Moment) -> bool {
+    let limit = match order.state {
+        OrderState::Waiting | OrderState::Granted => return false,
+        OrderState::Finalizing => STUCK_FINALIZING,
+        _ => STUCK,
+    };
+    now.since(order.state_since) > limit
+}
+
+/// Whether the CA is looked at in the next step: then that look decides whether it is the last.
+fn is_read_next(order: &Order) -> bool {
+    order.state == OrderState::Finalizing || order.state == OrderState::Authorizing && order.announced_at.is_some()
 }
 
 fn plan_order(s: &Situation, order: &Order, now: Moment) -> Next {
-    let stuck = match order.state {
-        OrderState::Waiting | OrderState::Granted => None,
-        OrderState::Finalizing => Some(STUCK_FINALIZING),
-        _ => Some(STUCK),
-    };
-    if stuck.is_some_and(|limit| now.since(order.state_since) > limit) {
+    if is_stuck(order, now) && !is_read_next(order) {
         return Next::Change(Change::GiveUpOrder);
     }
     match order.state {
-        OrderState::Waiting => look_or_rest(s, now, next_look(s)),
+        OrderState::Waiting => plan_waiting(s, now),
         OrderState::Granted => {
             let usable = s.grant.as_ref().is_some_and(|g| g.state == GrantState::Open && now < g.expires_at);
             if !usable {
@@ -146,6 +186,8 @@ fn plan_order(s: &Situation, order: &Order, now: Moment) -> Next {
                 Next::Rest(now + NO_EDGE)
             } else if !fresh(s, now) {
                 Next::Observe(Observe::Dns)
+            } else if s.domain.preflight_passed().is_none_or(|e| now.since(e.looked_at) >= FRESH) {
+                Next::Observe(Observe::Preflight)
             } else if order.sealed_key.is_none() {
                 Next::Change(Change::PrepareKey)
             } else {
@@ -156,8 +198,47 @@ fn plan_order(s: &Situation, order: &Order, now: Moment) -> Next {
         OrderState::Authorizing if order.announced_at.is_none() => Next::Observe(Observe::ChallengeRollout),
         OrderState::Authorizing => Next::Observe(Observe::Order),
         OrderState::Ready => Next::Act(Effect::Finalize),
+        // The certificate takes the name from its holder: what allows that is looked at once more.
+        OrderState::Finalizing if s.role() == Role::Successor && !fresh(s, now) => Next::Observe(Observe::Dns),
         OrderState::Finalizing => Next::Observe(Observe::Order),
         OrderState::Issued | OrderState::Failed | OrderState::Lost => Next::Change(Change::OpenOrder),
+    }
+}
+
+/// When the name is to be preflighted, by what the last look and the last preflight saw: right after a look that passes where
+/// there was none or it failed; never again while it waits where it passed, since that is done before the grant is used.
+pub fn preflight_at(s: &Situation) -> Moment {
+    let Some(looked_at) = s.domain.looked_at.filter(|_| s.domain.all_pass()) else { return Moment::NEVER };
+    let Some(last) = s.domain.evidence_of(Check::Preflight) else { return looked_at };
+    match last.finding.verdict() {
+        Verdict::Pass => Moment::NEVER,
+        _ if last.looked_at < looked_at => looked_at,
+        Verdict::Fail => Moment::NEVER,
+        Verdict::Wait | Verdict::Unknown => last.looked_at + PREFLIGHT_AGAIN,
+    }
+}
+
+/// A name whose preflight does not pass is not eligible: it is found out while the order waits, not when its turn comes.
+fn plan_waiting(s: &Situation, now: Moment) -> Next {
+    let (next, due) = (next_look(s), preflight_at(s));
+    if s.domain.check_is_owed() || now >= next {
+        Next::Observe(Observe::Dns)
+    } else if now < due {
+        Next::Rest(next.min(due))
+    } else if s.counted_edges < s.min_edges {
+        Next::Rest(next.min(now + NO_EDGE_WAITING))
+    } else if fresh(s, now) {
+        Next::Observe(Observe::Preflight)
+    } else {
+        Next::Observe(Observe::Dns)
+    }
+}
+
+/// When a live name is looked at for its tie: where that is lost, the time counts only as far as it is seen.
+pub fn next_tie_look(s: &Situation) -> Moment {
+    match (s.domain.tie, s.domain.looked_at) {
+        (TieState::Lost, Some(at)) => at + tie::LOOK_AGAIN,
+        _ => Moment::NEVER,
     }
 }
 
@@ -166,5 +247,5 @@ fn plan_live(s: &Situation, now: Moment) -> Next {
         return Next::Observe(Observe::CertificateRollout);
     }
     // Daily looks are no alarms: batches read, and only a difference asks for a look here.
-    look_or_rest(s, now, Moment::NEVER)
+    look_or_rest(s, now, next_tie_look(s))
 }

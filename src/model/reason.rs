@@ -71,6 +71,7 @@ reasons! {
     CnameWrongTenantTarget = "cname_wrong_tenant_target", Fail, Tenant, Gone, "The name points to the target of a different account.";
     WildcardShadowed = "wildcard_shadowed", Fail, Tenant, Gone, "A wildcard record does not cover the name, because another record exists beneath it.";
     ProxiedByCdn = "proxied_by_cdn", Fail, Tenant, Silent, "A proxy stands in front of the name, so DNS does not show where it leads.";
+    ProxiedReachable = "proxied_reachable", Pass, Nobody, Silent, "A proxy stands in front of the name, and a request through it reached us.";
     PlatformTargetBroken = "platform_target_broken", Unknown, Platform, Silent, "Your record is right, but our own name behind it does not answer; that is ours to solve.";
     AddressOk = "address_ok", Pass, Nobody, Present, "All addresses of the name are ours.";
     AddressMissing = "address_missing", Wait, Tenant, Gone, "The domain has no address yet.";
@@ -124,7 +125,19 @@ reasons! {
     ChallengeTxtIncomplete = "challenge_txt_incomplete", Wait, Platform, Silent, "One of the values that the certificate authority needs is still missing on our side.";
     ChallengeNoWildcard = "challenge_no_wildcard", Fail, Tenant, Silent, "A wildcard certificate needs the record at the challenge name.";
     ChallengeBlockedByProxy = "challenge_blocked_by_proxy", Fail, Tenant, Silent, "A proxy in front of the name keeps the certificate authority's check from reaching us.";
+    PreflightOk = "preflight_ok", Pass, Nobody, Silent, "A request to the name over the internet reached us.";
+    PreflightOff = "preflight_off", Pass, Nobody, Silent, "Whether requests to the name reach us is not tried before ordering.";
+    PreflightNoAddress = "preflight_no_address", Wait, Nobody, Silent, "The name had no address when we tried a request to it.";
+    PreflightUnreachable = "preflight_unreachable", Fail, Tenant, Silent, "A request to the name over the internet got no answer.";
+    PreflightAnsweredByAnother = "preflight_answered_by_another", Fail, Tenant, Silent, "A request to the name was answered by a server that is not ours.";
+    PreflightRedirected = "preflight_redirected", Fail, Tenant, Silent, "A request to the name was sent on to another place and did not reach us.";
+    PreflightIpv6Elsewhere = "preflight_ipv6_elsewhere", Fail, Tenant, Silent, "Over IPv4 a request to the name reached us, but over IPv6 it did not.";
+    PreflightMixed = "preflight_mixed", Fail, Tenant, Silent, "A request reached us at some of the name's addresses and not at others.";
+    PreflightOwnOutage = "preflight_own_outage", Unknown, Platform, Silent, "Our own servers did not answer our test of the name; that is ours to solve.";
     HeldElsewhere = "held_elsewhere", Wait, Tenant, Silent, "Another account holds this name and still proves it; its ownership record must go before the name can move.";
+    HandoverRuns = "handover_runs", Wait, Nobody, Silent, "The present holder's ownership record is gone and yours is there; the name moves once that has been seen for 72 hours.";
+    HandoverDue = "handover_due", Pass, Nobody, Silent, "The former holder's ownership record has been gone for 72 hours; the name moves together with the new certificate.";
+    NameContested = "name_contested", Fail, Tenant, Silent, "Your ownership record is gone and somebody else's is there; the name can move to them unless yours comes back.";
     IssuerNotReady = "issuer_not_ready", Unknown, Platform, Silent, "The certificate authority has not answered us yet; we ask again on our own, and nothing needs to change at your side.";
     Quarantined = "quarantined", Wait, Nobody, Silent, "The name was let go a short while ago and rests until its former owner's record is gone.";
 }

@@ -28,15 +28,6 @@ pub enum ReachError {
     /// A request that cannot be written.
     #[error("a request for it cannot be written")]
     Request(#[source] http::Error),
-    /// Another status than 200, redirects included.
-    #[error("it answered with status {0}, expected 200")]
-    Status(u16),
-    /// More than a token.
-    #[error("it answered with more than {0} bytes")]
-    TooLong(usize),
-    /// Not text.
-    #[error("it answered with bytes that are not text")]
-    NotText,
     /// Too slow.
     #[error("it did not answer within {} s", .0.as_secs_f32())]
     TimedOut(Duration),

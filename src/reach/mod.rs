@@ -2,12 +2,15 @@
 //!
 //! [`Reach`] is the role; [`PublicName`] asks over the network, [`scripted::Scripted`] answers from a script. Addresses come
 //! from whoever looked them up; here they are judged ([`address`]) and connected to as they are, never resolved again, so
-//! that what was judged is what is asked. A request follows no redirect, ends in bounded time and reads a bounded answer.
+//! that what was judged is what is asked. A request follows no redirect itself (it says where it was sent, [`Sent`]), ends in
+//! bounded time and reads a bounded answer.
 //! May import `env` and `model`. How to get it wrong: hand it a name to resolve; widen the loopback exception beyond the
 //! sandbox; take an untrusted certificate for an error, where the question is just which one is served.
 
 pub mod address;
+pub mod document;
 mod error;
+mod place;
 mod request;
 pub mod scripted;
 mod tls;
@@ -20,6 +23,7 @@ use async_trait::async_trait;
 use rustls::RootCertStore;
 
 pub use self::error::ReachError;
+pub use self::place::{Place, Sent};
 use self::tls::Dialer;
 use crate::env::Env;
 use crate::model::hostname::Hostname;
@@ -34,6 +38,21 @@ pub struct Served {
     /// The HTTP status; none when the certificate came but no HTTP answer did: an origin that hangs does not hide which
     /// certificate is served.
     pub status: Option<u16>,
+}
+
+/// What an address answered to a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reply {
+    /// The HTTP status.
+    pub status: u16,
+    /// What the answer calls its server, as one short line.
+    pub server: Option<String>,
+    /// Where it sends whoever asked.
+    pub sent: Option<Sent>,
+    /// The beginning of its body.
+    pub body: Vec<u8>,
+    /// Over TLS, the names of the certificate that was shown, where the name asked for is none of them.
+    pub shown: Option<Vec<String>>,
 }
 
 /// What came of asking one address.
@@ -51,8 +70,8 @@ pub trait Reach: Send + Sync + 'static {
     /// One HTTPS request to each address: which certificate and which status it answers with.
     async fn served(&self, host: &Hostname, addresses: &[IpAddr]) -> Vec<Answer<Served>>;
 
-    /// Fetches an HTTP-01 token from each address, as the CA will.
-    async fn fetch_token(&self, host: &Hostname, token: &str, addresses: &[IpAddr]) -> Vec<Answer<String>>;
+    /// One GET at each address, as a CA makes it: whatever certificate is shown, and following nothing.
+    async fn ask(&self, place: &Place, addresses: &[IpAddr]) -> Vec<Answer<Reply>>;
 }
 
 /// How the network is reached.
@@ -114,7 +133,7 @@ impl Reach for PublicName {
                 let (stream, leaf) = self.dialer.dial(host, to).await?;
                 let status = tokio::select! {
                     biased;
-                    answer = request::get(stream, host, "/", 0) => answer.ok().map(|(status, _)| status),
+                    answer = request::get(stream, host, "/", 0) => answer.ok().map(|got| got.status),
                     () = self.env.sleep(self.settings.timeout / 2) => None,
                 };
                 Ok(Served { serial: leaf.serial, trusted: leaf.trusted, status })
@@ -123,15 +142,25 @@ impl Reach for PublicName {
         futures::future::join_all(asked).await
     }
 
-    async fn fetch_token(&self, host: &Hostname, token: &str, addresses: &[IpAddr]) -> Vec<Answer<String>> {
-        let path = format!("/.well-known/acme-challenge/{token}");
+    async fn ask(&self, place: &Place, addresses: &[IpAddr]) -> Vec<Answer<Reply>> {
+        let port = if place.tls { self.settings.https_port } else { self.settings.http_port };
         let asked = addresses.iter().map(|address| {
-            self.bounded(*address, self.settings.http_port, async |to| {
-                let stream = tls::connect(to).await?;
-                match request::get(stream, host, &path, request::TOKEN_LIMIT).await? {
-                    (200, body) => String::from_utf8(body).map_err(|_| ReachError::NotText),
-                    (status, _) => Err(ReachError::Status(status)),
-                }
+            self.bounded(*address, port, async |to| {
+                let (got, shown) = if place.tls {
+                    let (stream, leaf) = self.dialer.dial(&place.host, to).await?;
+                    (request::get(stream, &place.host, &place.path, request::TOKEN_LIMIT).await?, leaf.others(&place.host))
+                } else {
+                    let stream = tls::connect(to).await?;
+                    (request::get(stream, &place.host, &place.path, request::TOKEN_LIMIT).await?, None)
+                };
+                let sent = got.location.as_deref().filter(|_| matches!(got.status, 301 | 302 | 303 | 307 | 308));
+                Ok(Reply {
+                    status: got.status,
+                    server: got.server.as_deref().map(place::shown),
+                    sent: sent.map(|location| place::sent(place, location, &self.settings)),
+                    body: got.body,
+                    shown,
+                })
             })
         });
         futures::future::join_all(asked).await

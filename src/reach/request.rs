@@ -1,6 +1,6 @@
 //! One GET over a connection that stands, with a bounded answer.
 
-use http::header::{CONNECTION, HOST, USER_AGENT};
+use http::header::{CONNECTION, HOST, HeaderName, LOCATION, SERVER, USER_AGENT};
 use http_body_util::{BodyExt as _, Empty};
 use hyper::body::Bytes;
 use hyper_util::rt::TokioIo;
@@ -12,8 +12,17 @@ use crate::model::hostname::Hostname;
 /// More than any key authorization.
 pub(super) const TOKEN_LIMIT: usize = 1024;
 
-/// Asks for `path` at `host`; the status, and the body if it is wanted at all (`limit` above zero).
-pub(super) async fn get<S>(stream: S, host: &Hostname, path: &str, limit: usize) -> Result<(u16, Vec<u8>), ReachError>
+/// What came.
+pub(super) struct Got {
+    pub(super) status: u16,
+    pub(super) server: Option<String>,
+    pub(super) location: Option<String>,
+    /// The beginning of the body; more than the limit shows that it was longer.
+    pub(super) body: Vec<u8>,
+}
+
+/// Asks for `path` at `host`; the body is read up to a little over `limit`, and not at all where that is zero.
+pub(super) async fn get<S>(stream: S, host: &Hostname, path: &str, limit: usize) -> Result<Got, ReachError>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -27,18 +36,21 @@ where
         hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(ReachError::Http)?;
     let exchange = async {
         let response = sender.send_request(request).await.map_err(ReachError::Http)?;
-        let status = response.status().as_u16();
+        let text = |name: HeaderName| -> Option<String> {
+            response.headers().get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
+        };
+        let (status, server, location) = (response.status().as_u16(), text(SERVER), text(LOCATION));
         let mut body = response.into_body();
         let mut read = Vec::new();
         while limit > 0
+            && read.len() <= limit
             && let Some(frame) = body.frame().await
         {
-            read.extend_from_slice(frame.map_err(ReachError::Http)?.data_ref().map_or(&[][..], |data| &data[..]));
-            if read.len() > limit {
-                return Err(ReachError::TooLong(limit));
-            }
+            let frame = frame.map_err(ReachError::Http)?;
+            let data = frame.data_ref().map_or(&[][..], |data| &data[..]);
+            read.extend_from_slice(&data[..data.len().min(limit + 1 - read.len())]);
         }
-        Ok((status, read))
+        Ok(Got { status, server, location, body: read })
     };
     // The connection is driven here and dropped with the answer; its own end says nothing that the exchange does not.
     tokio::pin!(connection, exchange);

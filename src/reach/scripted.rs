@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::{Answer, Reach, ReachError, Served};
+use super::{Answer, Place, Reach, ReachError, Reply, Served};
 use crate::model::hostname::Hostname;
 
 #[derive(Default)]
 struct Script {
     served: HashMap<Hostname, Served>,
-    tokens: HashMap<(Hostname, String), String>,
+    replies: HashMap<Place, Reply>,
     silent: Vec<IpAddr>,
     asked: Vec<Hostname>,
 }
@@ -32,9 +32,9 @@ impl Scripted {
         self.script().served.insert(host.clone(), served);
     }
 
-    /// From now on every address of `host` answers for `token` with `body`.
-    pub fn answer(&self, host: &Hostname, token: &str, body: &str) {
-        self.script().tokens.insert((host.clone(), token.to_owned()), body.to_owned());
+    /// From now on every address answers a request for `place` like this.
+    pub fn answer(&self, place: &Place, reply: Reply) {
+        self.script().replies.insert(place.clone(), reply);
     }
 
     /// From now on these addresses do not answer.
@@ -64,8 +64,8 @@ impl Reach for Scripted {
         self.each(host, addresses, |script| script.served.get(host).cloned())
     }
 
-    async fn fetch_token(&self, host: &Hostname, token: &str, addresses: &[IpAddr]) -> Vec<Answer<String>> {
-        self.each(host, addresses, |script| script.tokens.get(&(host.clone(), token.to_owned())).cloned())
+    async fn ask(&self, place: &Place, addresses: &[IpAddr]) -> Vec<Answer<Reply>> {
+        self.each(&place.host, addresses, |script| script.replies.get(place).cloned())
     }
 }
 
@@ -79,13 +79,15 @@ mod tests {
         let (one, two): (IpAddr, IpAddr) = ("127.0.0.1".parse().unwrap(), "127.0.0.2".parse().unwrap());
         let served = Served { serial: "0a".into(), trusted: true, status: Some(200) };
         reach.serve(&host, served.clone());
-        reach.answer(&host, "t", "t.key");
+        let place = |path: &str| Place { tls: false, host: host.clone(), path: path.to_owned() };
+        let reply = Reply { status: 200, server: None, sent: None, body: b"t.key".to_vec(), shown: None };
+        reach.answer(&place("/t"), reply.clone());
         reach.silence(&[two]);
         let answers = reach.served(&host, &[one, two]).await;
         assert_eq!(answers[0].outcome.as_ref().unwrap(), &served);
         assert!(matches!(answers[1].outcome, Err(ReachError::TimedOut(_))));
-        assert_eq!(reach.fetch_token(&host, "t", &[one]).await[0].outcome.as_ref().unwrap(), "t.key");
-        assert!(reach.fetch_token(&host, "u", &[one]).await[0].outcome.is_err());
+        assert_eq!(reach.ask(&place("/t"), &[one]).await[0].outcome.as_ref().unwrap(), &reply);
+        assert!(reach.ask(&place("/u"), &[one]).await[0].outcome.is_err());
         assert_eq!(reach.asked().len(), 3);
     }
 }

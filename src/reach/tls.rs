@@ -12,6 +12,7 @@ use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, Signatur
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
+use x509_parser::extensions::GeneralName;
 
 use super::ReachError;
 use crate::env::Env;
@@ -26,6 +27,23 @@ pub(super) async fn connect(to: SocketAddr) -> Result<TcpStream, ReachError> {
 pub(super) struct Leaf {
     pub(super) serial: String,
     pub(super) trusted: bool,
+    /// The names it is for.
+    names: Vec<String>,
+}
+
+/// So many names of a certificate are told.
+const NAMES: usize = 3;
+
+impl Leaf {
+    /// The names it is for, where `host` is none of them.
+    pub(super) fn others(&self, host: &Hostname) -> Option<Vec<String>> {
+        let covers = |name: &String| match name.strip_prefix("*.") {
+            Some(zone) => host.as_str().split_once('.').is_some_and(|(_, rest)| rest.eq_ignore_ascii_case(zone)),
+            None => host.as_str().eq_ignore_ascii_case(name),
+        };
+        (!self.names.iter().any(covers))
+            .then(|| self.names.iter().take(NAMES).map(|name| super::place::shown(name)).collect())
+    }
 }
 
 /// Opens TLS connections by a public name.
@@ -62,7 +80,8 @@ impl Dialer {
         let stream = self.connector.connect(name.clone(), connect(to).await?).await.map_err(ReachError::Tls)?;
         let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
         let (leaf, between) = chain.split_first().ok_or(ReachError::Certificate)?;
-        let leaf = Leaf { serial: serial(leaf)?, trusted: self.trusts(leaf, between, &name) };
+        let (serial, names) = read(leaf)?;
+        let leaf = Leaf { serial, names, trusted: self.trusts(leaf, between, &name) };
         Ok((stream, leaf))
     }
 
@@ -73,9 +92,16 @@ impl Dialer {
     }
 }
 
-fn serial(leaf: &CertificateDer<'_>) -> Result<String, ReachError> {
+/// Serial number and names.
+fn read(leaf: &CertificateDer<'_>) -> Result<(String, Vec<String>), ReachError> {
     let (_, parsed) = x509_parser::parse_x509_certificate(leaf).map_err(|_| ReachError::Certificate)?;
-    Ok(parsed.raw_serial().iter().map(|byte| format!("{byte:02x}")).collect())
+    let serial = parsed.raw_serial().iter().map(|byte| format!("{byte:02x}")).collect();
+    let list = parsed.subject_alternative_name().ok().flatten().map(|ext| &ext.value.general_names);
+    let names = list.into_iter().flatten().filter_map(|name| match name {
+        GeneralName::DNSName(name) => Some((*name).to_owned()),
+        _ => None,
+    });
+    Ok((serial, names.collect()))
 }
 
 /// Takes any certificate whose key the server proves to have: the question is which one is served.

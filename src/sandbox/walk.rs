@@ -212,6 +212,7 @@ fn failed_check(check: &CheckView) -> Failed {
         Check::Caa => "CAA",
         Check::Delegation => "delegation",
         Check::Holding => "holding",
+        Check::Preflight => "preflight",
     };
     let seen = format!("{} ({}), seen: {}", check.sentence, check.code, check.observed.join("; "));
     Failed::new(format!("pass the {name} check"), seen)

@@ -16,6 +16,10 @@ use super::hex;
 use crate::env::Env;
 use crate::model::secret::Secret;
 
+mod preflight;
+
+pub use preflight::{Preflight, Question, is_preflight};
+
 const FORMAT: u8 = 1;
 const KEY_ID: usize = 16;
 const KEY: usize = 32;

@@ -71,10 +71,22 @@ fn silence_never_releases_a_name() {
     }
 }
 
+const BY_REQUEST: &str = "found out by a request to the name, as the certificate authority makes it";
+
 /// What no look at DNS can come to, and what does: other parts of the product say these.
-const NOT_BY_LOOKING: [(Reason, &str); 3] = [
+const NOT_BY_LOOKING: [(Reason, &str); 13] = [
     (Reason::HeldElsewhere, "said by the claims themselves, when another one holds the name"),
     (Reason::Quarantined, "said by the claims themselves, when the name rests after a removal"),
+    (Reason::ProxiedReachable, BY_REQUEST),
+    (Reason::PreflightOk, BY_REQUEST),
+    (Reason::PreflightOff, "said where the operator has switched off that requests are tried before ordering"),
+    (Reason::PreflightNoAddress, BY_REQUEST),
+    (Reason::PreflightUnreachable, BY_REQUEST),
+    (Reason::PreflightAnsweredByAnother, BY_REQUEST),
+    (Reason::PreflightRedirected, BY_REQUEST),
+    (Reason::PreflightIpv6Elsewhere, BY_REQUEST),
+    (Reason::PreflightMixed, BY_REQUEST),
+    (Reason::PreflightOwnOutage, BY_REQUEST),
     (
         Reason::IssuerNotReady,
         "said in place of the check of CAA records, while there is no account at the certificate authority",

@@ -1,7 +1,9 @@
 //! The edge on loopback: what a CA, a visitor, a stranger and an operator meet.
 
 use nameplate::model::feed::HostAction;
-use nameplate::store::edges;
+use nameplate::store::{edges, sql};
+use nameplate::vault::distribution::{DistributionKey, Preflight};
+use nameplate::vault::{Context, Sealed};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -248,4 +250,62 @@ async fn an_origin_that_is_down_is_a_502_and_a_running_request_survives_the_drai
     let edge = RunningEdge::start(&world.dir.path().join("edge-1"), "edge-1", nowhere, None).await;
     assert_eq!(status(&get(edge.tls, HOST, &world.ca.root, "/", "").await), "502");
     edge.stop().await;
+}
+
+/// The preflight of the control plane is answered for any host, on both ports, by whoever was given the distribution key; a
+/// token that somebody made up is like any other that is not known.
+#[tokio::test]
+async fn a_preflight_is_answered_for_hosts_that_the_edge_does_not_know() {
+    let (world, origin, edge) = served().await;
+    let question = Preflight::of(&distribution_key(&world).await).ask(&world.env);
+    let path = |token: &str| format!("/.well-known/acme-challenge/{token}");
+    let ask = |host: &str, token: &str| format!("GET {} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n", path(token));
+    for host in ["nobody.example", HOST, "10.0.0.1"] {
+        let answer = plain(edge.plain, &ask(host, &question.token)).await;
+        assert_eq!(status(&answer), "200", "{host}: {answer}");
+        assert!(answer.ends_with(&question.answer), "{host}: {answer}");
+    }
+    let answer = get(edge.tls, HOST, &world.ca.root, &path(&question.token), "").await;
+    assert!(answer.ends_with(&question.answer), "{answer}");
+    let stranger = Preflight::of(&DistributionKey::generate(&world.env)).ask(&world.env);
+    let answer = plain(edge.plain, &ask("nobody.example", &stranger.token)).await;
+    assert_eq!(status(&answer), "404", "{answer}");
+    assert!(!answer.contains(&stranger.answer));
+    // Over TLS what is not known is the origin's own.
+    let answer = get(edge.tls, HOST, &world.ca.root, &path("of-the-origin"), "").await;
+    assert!(answer.contains("origin: GET /.well-known/acme-challenge/of-the-origin"), "{answer}");
+    drop(origin);
+    edge.stop().await;
+}
+
+/// A distribution key that no certificate was sealed under yet is not known to the edges: they ask the control plane.
+#[tokio::test]
+async fn a_preflight_under_a_key_that_the_edge_was_not_given_is_answered_all_the_same() {
+    let (world, _origin, edge) = served().await;
+    let other = world.edge("edge-2", "127.0.0.1:9".parse().unwrap()).await;
+    let enrolled = async || world.store.query(sql("SELECT id FROM edges WHERE name = 'edge-2'")).await.unwrap();
+    until("the second edge enrols", async || !enrolled().await.is_empty()).await;
+    let rows = enrolled().await;
+    let before = distribution_key(&world).await.id();
+    assert!(world.feed.revoke(&rows[0].parse("id").unwrap()).await.unwrap());
+    let now = distribution_key(&world).await;
+    assert_ne!(now.id(), before, "the key was rotated");
+    let question = Preflight::of(&now).ask(&world.env);
+    let path = format!("/.well-known/acme-challenge/{}", question.token);
+    let request = format!("GET {path} HTTP/1.1\r\nHost: nobody.example\r\nConnection: close\r\n\r\n");
+    let answer = plain(edge.plain, &request).await;
+    assert!(answer.ends_with(&question.answer), "{answer}");
+    other.stop().await;
+    edge.stop().await;
+}
+
+/// The distribution key in use.
+async fn distribution_key(world: &World) -> DistributionKey {
+    let mut tx = world.store.read().await.unwrap();
+    let epoch = nameplate::store::feed::position(&mut tx).await.unwrap().epoch;
+    let rows = edges::distribution_keys(&mut tx, epoch).await.unwrap();
+    let row = rows.into_iter().find(|row| row.retired_at.is_none()).unwrap();
+    let sealed = Sealed::try_from(row.sealed_key).unwrap();
+    let secret = world.vault.open(&Context::new("distribution-key", &row.id), &sealed).unwrap();
+    DistributionKey::from_secret(&secret).unwrap()
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use nameplate::env::Env;
 use nameplate::model::hostname::Hostname;
-use nameplate::reach::{PublicName, Reach as _, ReachError, ReachSettings};
+use nameplate::reach::{Place, PublicName, Reach as _, ReachError, ReachSettings, Reply, Sent};
 use rustls::RootCertStore;
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
@@ -122,37 +122,76 @@ async fn a_chain_is_trusted_for_its_own_name_only() {
     }
 }
 
+fn token() -> Place {
+    Place { tls: false, host: host(), path: "/.well-known/acme-challenge/tok".to_owned() }
+}
+
 #[tokio::test]
-async fn a_token_is_fetched_by_name_from_the_address_itself() {
+async fn a_token_is_asked_for_by_name_at_the_address_itself() {
     let (port, served) = plain(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\ntok.thumb").await;
-    let answers = reach(port, 1, RootCertStore::empty()).fetch_token(&host(), "tok", &LOOPBACK).await;
-    assert_eq!(answers[0].outcome.as_ref().unwrap(), "tok.thumb");
+    let answers = reach(port, 1, RootCertStore::empty()).ask(&token(), &LOOPBACK).await;
+    let reply = answers[0].outcome.as_ref().unwrap();
+    assert_eq!((reply.status, reply.body.as_slice(), &reply.sent, &reply.shown), (200, &b"tok.thumb"[..], &None, &None));
     let head = served.await.unwrap();
     assert!(head.starts_with("GET /.well-known/acme-challenge/tok HTTP/1.1\r\n"), "{head}");
 }
 
 #[tokio::test]
-async fn answers_that_are_no_token_say_what_they_are() {
-    type Expected = fn(&ReachError) -> bool;
-    let cases: [(&'static [u8], Expected); 5] = [
-        (b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n", |e| matches!(e, ReachError::Status(404))),
-        (b"HTTP/1.1 301 Moved\r\nlocation: https://x/\r\ncontent-length: 0\r\n\r\n", |e| {
-            matches!(e, ReachError::Status(301))
-        }),
-        (b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n\xff\xfe", |e| matches!(e, ReachError::NotText)),
-        (b"SSH-2.0-OpenSSH_9\r\n", |e| matches!(e, ReachError::Http(_))),
-        (b"", |e| matches!(e, ReachError::Http(_))),
-    ];
-    for (response, expected) in cases {
-        let (port, _served) = plain(response).await;
-        let answers = reach(port, 1, RootCertStore::empty()).fetch_token(&host(), "tok", &LOOPBACK).await;
-        let refusal = answers[0].outcome.as_ref().unwrap_err();
-        assert!(expected(refusal), "{refusal:?} for {:?}", String::from_utf8_lossy(response));
+async fn an_answer_that_is_no_token_is_told_as_it_is() {
+    let (port, _served) =
+        plain(b"HTTP/1.1 404 Not Found\r\nserver: nginx/1.2\r\nlocation: https://x.test/\r\ncontent-length: 2\r\n\r\nno")
+            .await;
+    let answers = reach(port, 1, RootCertStore::empty()).ask(&token(), &LOOPBACK).await;
+    let expected = Reply {
+        status: 404,
+        server: Some("nginx/1.2".to_owned()),
+        // Only a redirect sends anybody anywhere.
+        sent: None,
+        body: b"no".to_vec(),
+        shown: None,
+    };
+    assert_eq!(answers[0].outcome.as_ref().unwrap(), &expected);
+    for noise in [&b"SSH-2.0-OpenSSH_9\r\n"[..], b""] {
+        let (port, _served) = plain(noise).await;
+        let answers = reach(port, 1, RootCertStore::empty()).ask(&token(), &LOOPBACK).await;
+        assert!(matches!(answers[0].outcome, Err(ReachError::Http(_))), "{:?}", answers[0].outcome);
     }
     let long: &'static [u8] = format!("HTTP/1.1 200 OK\r\n\r\n{}", "x".repeat(100_000)).leak().as_bytes();
     let (port, _served) = plain(long).await;
-    let answers = reach(port, 1, RootCertStore::empty()).fetch_token(&host(), "tok", &LOOPBACK).await;
-    assert!(matches!(answers[0].outcome, Err(ReachError::TooLong(1024))), "{:?}", answers[0].outcome);
+    let answers = reach(port, 1, RootCertStore::empty()).ask(&token(), &LOOPBACK).await;
+    assert_eq!(answers[0].outcome.as_ref().unwrap().body.len(), 1025, "what is longer than a token is not read");
+}
+
+#[tokio::test]
+async fn a_redirect_is_told_and_not_followed() {
+    let cases: [(&'static [u8], &str); 3] = [
+        (b"HTTP/1.1 301 Moved\r\nlocation: https://www.acme.test/t\r\ncontent-length: 0\r\n\r\n", "https://www.acme.test/t"),
+        (b"HTTP/1.1 308 Moved\r\nlocation: /login\r\ncontent-length: 0\r\n\r\n", "http://support.acme.test/login"),
+        (b"HTTP/1.1 302 Moved\r\nlocation: http://10.0.0.1/\r\ncontent-length: 0\r\n\r\n", "astray"),
+    ];
+    for (response, expected) in cases {
+        let (port, _served) = plain(response).await;
+        let answers = reach(port, 1, RootCertStore::empty()).ask(&token(), &LOOPBACK).await;
+        let told = match answers[0].outcome.as_ref().unwrap().sent.as_ref().unwrap() {
+            Sent::To(place) => place.to_string(),
+            Sent::Astray { .. } => "astray".to_owned(),
+        };
+        assert_eq!(told, expected);
+    }
+}
+
+#[tokio::test]
+async fn over_tls_any_certificate_is_taken_and_a_foreign_one_is_named() {
+    let place = Place { tls: true, ..token() };
+    for (name, shown) in
+        [("support.acme.test", None), ("*.acme.test", None), ("other.test", Some(vec!["other.test".to_owned()]))]
+    {
+        let server = tls_answering(name, Some(b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\nx")).await;
+        let answers = reach(1, server.port, RootCertStore::empty()).ask(&place, &LOOPBACK).await;
+        let reply = answers[0].outcome.as_ref().unwrap();
+        assert_eq!((reply.status, &reply.shown), (200, &shown), "{name}");
+        assert!(server.served.await.unwrap().starts_with("GET /.well-known/acme-challenge/tok "));
+    }
 }
 
 #[tokio::test]
@@ -164,7 +203,7 @@ async fn an_address_that_is_not_public_is_never_asked() {
     for answer in reach.served(&host(), &spellings).await {
         assert!(matches!(answer.outcome, Err(ReachError::Refused(_))), "{:?}", answer.outcome);
     }
-    for answer in reach.fetch_token(&host(), "tok", &spellings).await {
+    for answer in reach.ask(&token(), &spellings).await {
         assert!(matches!(answer.outcome, Err(ReachError::Refused(_))), "{:?}", answer.outcome);
     }
     // Nobody came: the next to be accepted is our own.
@@ -184,7 +223,7 @@ async fn silence_and_refusal_are_told_apart_and_end_in_time() {
     };
     let silent = PublicName::new(&Env::real(), settings, RootCertStore::empty()).unwrap();
     assert!(matches!(silent.served(&host(), &LOOPBACK).await[0].outcome, Err(ReachError::TimedOut(_))));
-    assert!(matches!(silent.fetch_token(&host(), "t", &LOOPBACK).await[0].outcome, Err(ReachError::TimedOut(_))));
+    assert!(matches!(silent.ask(&token(), &LOOPBACK).await[0].outcome, Err(ReachError::TimedOut(_))));
     drop(listener);
     assert!(matches!(silent.served(&host(), &LOOPBACK).await[0].outcome, Err(ReachError::Connect(_))));
 }

@@ -71,7 +71,7 @@ async fn a_difference_is_looked_at_from_everywhere_and_told() {
     let (looked, differ) = day(&rig).await;
     assert_eq!((looked, differ), (all.len(), 1));
     assert!(rig.domain_text(id, "evidence").await.unwrap().contains("txt_missing"));
-    assert_eq!(rig.events(id).await.last().map(String::as_str), Some("check_asked"));
+    assert_eq!(rig.events(id).await.last().map(String::as_str), Some("tie_weakened"));
     assert_eq!(rig.domain_text(id, "claim").await.unwrap(), "live");
     assert_eq!(day(&rig).await, (all.len(), 0), "it is told once");
 }

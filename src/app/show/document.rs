@@ -181,6 +181,25 @@ pub struct EventView {
     pub detail: Value,
 }
 
+/// The other half of `www` and the bare name, where both are claimed and linked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct PartnerView {
+    /// Its id.
+    #[schema(value_type = String, pattern = "^dom_[0-9a-f]{32}$", example = "dom_019b0000000070008000000000000002")]
+    pub id: DomainId,
+    /// The name as DNS has it.
+    #[schema(value_type = String, example = "www.acme.com")]
+    pub hostname: Hostname,
+    /// The name as its readers write it.
+    #[schema(example = "www.acme.com")]
+    pub hostname_display: String,
+    /// Where its claim stands.
+    #[schema(schema_with = words::claim)]
+    pub claim: Claim,
+    /// Which way visitors are sent, in one sentence.
+    pub sentence: String,
+}
+
 /// A domain, whole.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct DomainView {
@@ -225,6 +244,17 @@ pub struct DomainView {
     pub public_probe: Option<ProbeView>,
     /// The attempt at proof.
     pub attempt: AttemptView,
+    /// Its other half, if they are linked.
+    #[schema(required)]
+    #[serde(default)]
+    pub partner: Option<PartnerView>,
+    /// Where its visitors are sent on to: its other half, once that is served.
+    #[schema(value_type = Option<String>, example = "www.acme.com", required)]
+    #[serde(default)]
+    pub redirect_to: Option<Hostname>,
+    /// Whether they are sent on by now.
+    #[serde(default)]
+    pub redirecting: bool,
     /// When something is looked at or done next.
     #[schema(value_type = Option<String>, format = DateTime, example = "2027-01-15T08:00:00Z", required)]
     #[serde(with = "rfc3339::option")]

@@ -3,10 +3,11 @@
 use crate::feed::distribution;
 use crate::feed::identity::{Feed, FeedError};
 use crate::feed::wire::{self, Message};
-use crate::model::feed::{CertificateEntry, Deltas, Entry, Material, Position, Snapshot};
+use crate::model::feed::{CertificateEntry, ChallengeEntry, Deltas, Entry, Material, Position, Snapshot};
+use crate::model::hostname::Hostname;
 use crate::store::feed::{self, Scope, StoredCertificate};
 use crate::store::{Tx, restore};
-use crate::vault::distribution::DistributionKey;
+use crate::vault::distribution::{DistributionKey, Preflight, is_preflight};
 use crate::vault::{Context, Sealed};
 
 /// Changes a message carries at most.
@@ -60,6 +61,17 @@ pub(super) async fn snapshot(feed: &Feed) -> Result<Message, FeedError> {
 /// The answer about one token.
 pub(super) async fn challenge(feed: &Feed, token: &str) -> Result<Message, FeedError> {
     let mut tx = feed.store().read().await?;
+    if is_preflight(token) {
+        // An edge that was not given the newest distribution key yet: only what seals for edges tells it to fetch one.
+        let answer = Preflight::of(&distribution::current(feed, &mut tx).await?).answer(token);
+        let entry = |answer| ChallengeEntry {
+            token: token.to_owned(),
+            hostname: Hostname::trusted("preflight.invalid"),
+            key_authorization: Some(answer),
+            version: 1,
+        };
+        return Ok(Message::Challenge { challenge: answer.map(entry) });
+    }
     let found = feed::challenge_by_token(&mut tx, token).await?;
     Ok(Message::Challenge { challenge: found.filter(|c| c.key_authorization.is_some()) })
 }

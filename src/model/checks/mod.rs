@@ -30,9 +30,11 @@ mod routing_words;
 mod side_by_side;
 mod spelling;
 mod txt_value;
+mod unjudged;
 
 pub use lookup_failure::is_public;
 pub use txt_value::{joined, normalised};
+pub use unjudged::{texts, zone_of};
 
 use crate::model::evidence::{Check, Finding};
 use crate::model::look::{Ask, Probe, Seen};
@@ -44,6 +46,7 @@ pub fn wanted(ask: &Ask, seen: &Seen) -> Vec<Probe> {
     let reader = Reader::new(ask, seen);
     // Each judge runs as far as it comes; what stops it is in the reader's list afterwards.
     let _ = (caa_step(&reader), ownership::judge(&reader), routing::judge(&reader), delegation::judge(&reader));
+    unjudged::want(&reader);
     reader.open()
 }
 
@@ -99,7 +102,7 @@ fn caa_step(reader: &Reader<'_>) -> Option<Finding> {
 fn unfinished(reader: &Reader<'_>, check: Check) -> Finding {
     let reason = match check {
         Check::Caa => Reason::CaaLookupFailed,
-        Check::Ownership | Check::Routing | Check::Delegation | Check::Holding => Reason::DnsLookupFailed,
+        Check::Ownership | Check::Routing | Check::Delegation | Check::Holding | Check::Preflight => Reason::DnsLookupFailed,
     };
     let why = reader.seen.cut_short.clone().unwrap_or_else(|| "not every question was answered".to_owned());
     Finding {

@@ -203,6 +203,11 @@ fn advice(reader: &Reader<'_>, route: &Route<'_>, told: &Told) -> String {
             "{hostname} has {place} records, and DNS does not allow a CNAME beside them; if they are not needed, delete them and \
              add a CNAME to {target}, otherwise keep them and add {addresses}."
         ),
+        Reason::ProxiedByCdn if !told.path.aliases.is_empty() => format!(
+            "{hostname} leads through {} to a proxy, so DNS does not show whether it ends at us; {change}, or let that proxy pass \
+             requests on to us.",
+            told.path.aliases.join(" and ")
+        ),
         Reason::ProxiedByCdn => format!(
             "{hostname} shows the addresses of a proxy ({place}) in front of your DNS record; switch the proxy off for this record \
              (some call that DNS only), so that it points to {target}."

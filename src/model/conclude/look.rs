@@ -1,39 +1,20 @@
 //! What a look at the records means for the claim.
 
-use std::time::Duration;
-
 use serde_json::json;
 
-use super::{Draw, change};
+use super::holding::{Before, Former, awaiting, holders_look};
+use super::remove::end_work;
+use super::{Draw, change, preflight, successor};
 use crate::model::claim::{Claim, ClaimStep};
-use crate::model::domain::{GrantState, HoldingState, RoutingMode, Situation};
+use crate::model::domain::{Domain, GrantState, Role, Situation, TieState};
 use crate::model::evidence::{Check, Evidence, Finding, Verdict};
-use crate::model::id::{DomainId, OrderId};
 use crate::model::moment::Moment;
-use crate::model::order::{Lane, Order, OrderState, Purpose};
+use crate::model::order::{Lane, Order, OrderState};
 use crate::model::outcome::{Outcome, Write};
+use crate::model::pace;
 use crate::model::plan;
 use crate::model::reason::Reason;
-
-/// Whether something was seen at all authorities.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Presence {
-    /// Seen.
-    Present,
-    /// Positively not there.
-    Absent,
-    /// Could not be learnt.
-    Unknown,
-}
-
-/// What was seen of whoever held the name before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Former {
-    /// The former holder's ownership value.
-    pub value: Presence,
-    /// Whether a visible CNAME passes through this tenant's own host.
-    pub cname_at_own_host: bool,
-}
+use crate::model::tie;
 
 /// One look.
 #[derive(Clone, Debug)]
@@ -44,57 +25,26 @@ pub struct Looked {
     pub former: Former,
 }
 
-/// The former holder's record must be gone this long where no CNAME shows the new tenant's host.
-const QUARANTINE_WITHOUT_CNAME: Duration = Duration::from_secs(72 * 3600);
-
-/// What the evidence says while a name rests and the former's record is gone: from then on the 72 h count.
-const FORMER_GONE: &str = "the former tenant's record is gone; the name rests for 72 hours from when that was first seen";
-const FORMER_THERE: &str = "the name was let go by another tenant, whose record may still be there";
-
-/// Whether this claim may become holder.
-enum Hold {
-    Free,
-    EndsQuarantine,
-    Elsewhere,
-    /// Not yet; since when the former's record is seen gone, if it is.
-    InQuarantine(Option<Moment>),
-}
-
-/// `gone_since`: since when looks of this claim saw the former's record gone.
-fn may_hold(s: &Situation, former: Former, gone_since: Option<Moment>, now: Moment) -> Hold {
-    let Some(holding) = &s.holding else { return Hold::Free };
-    if holding.domain_id.as_ref() == Some(&s.domain.id) || holding.state == HoldingState::Free {
-        return Hold::Free;
-    }
-    if holding.state == HoldingState::Held {
-        return Hold::Elsewhere;
-    }
-    // The former tenant's own re-claim does not need its old value gone.
-    if holding.tenant_id.as_ref() == Some(&s.domain.tenant_id) {
-        return Hold::EndsQuarantine;
-    }
-    let own_cname = s.domain.routing_mode == RoutingMode::PerTenant && former.cname_at_own_host;
-    if former.value != Presence::Absent {
-        return Hold::InQuarantine(None);
-    }
-    let since = gone_since.unwrap_or(now);
-    if own_cname || now.since(since) >= QUARANTINE_WITHOUT_CNAME {
-        Hold::EndsQuarantine
-    } else {
-        Hold::InQuarantine(Some(since))
-    }
-}
-
 /// Folds a look into the situation's evidence; `true` when a reason differs from before.
 fn fold(s: &mut Situation, looked: &Looked, now: Moment) -> bool {
     let evidence: Vec<Evidence> = looked.findings.iter().map(|f| Evidence { finding: f.clone(), looked_at: now }).collect();
     let codes = |list: &[Evidence]| {
-        let mut all: Vec<_> = list.iter().filter(|e| e.finding.check != Check::Holding).map(|e| e.finding.reason).collect();
+        let mut all: Vec<_> = list
+            .iter()
+            .filter(|e| !matches!(e.finding.check, Check::Holding | Check::Preflight))
+            .map(|e| e.finding.reason)
+            .collect();
         all.sort();
         all
     };
     let changed = codes(&s.domain.evidence) != codes(&evidence);
+    let before = s.domain.evidence.clone();
     s.domain.evidence = evidence;
+    // A preflight stands beside the look that came before it, as long as the name leads where it led then.
+    let way = |list: &[Evidence]| list.iter().find(|e| e.finding.check == Check::Routing).map(|e| e.finding.reason);
+    if matches!(s.domain.claim, Claim::Queued | Claim::Live) && way(&before) == way(&s.domain.evidence) {
+        s.domain.evidence.extend(before.into_iter().filter(|e| e.finding.check == Check::Preflight));
+    }
     s.domain.looked_at = Some(now);
     changed
 }
@@ -102,15 +52,26 @@ fn fold(s: &mut Situation, looked: &Looked, now: Moment) -> bool {
 /// What a look means. The situation is folded too, so that the caller can plan on without a trip to the store.
 pub fn look(s: &mut Situation, looked: &Looked, now: Moment, draw: Draw<'_>) -> Outcome {
     let asked_by = s.domain.check_is_owed().then(|| s.domain.check_asked_by.clone()).flatten();
-    let refused_before = s.domain.evidence_of(Check::Holding).cloned();
+    let before = Before::of(s);
+    let looked_before = s.domain.looked_at.is_some();
     let changed = fold(s, looked, now);
+    if changed && looked_before && s.domain.lane == Lane::Bulk {
+        let touched = (s.domain.pace_from > s.domain.created_at).then_some(s.domain.pace_from);
+        s.domain.pace_from = pace::touched_at(touched, now).map_or(s.domain.pace_from, |at| at.max(s.domain.pace_from));
+    }
     let mut out = match s.domain.claim {
-        Claim::AwaitingDns => awaiting(s, looked.former, refused_before.as_ref(), now, draw),
-        Claim::Queued => queued(s, now),
-        // A name that is live and not yet active goes on with its rollout; else nothing is due before somebody asks.
-        Claim::Live if s.domain.active_since.is_none() => Outcome::of(s, now),
+        Claim::AwaitingDns => awaiting(s, looked.former, &before, now, draw),
+        Claim::Queued => match successor::look_back(s, looked.former, now) {
+            Some(out) => out,
+            None => queued(s, now),
+        },
+        Claim::Live => {
+            let out = live(s, now);
+            holders_look(s, now, out)
+        }
         _ => Outcome::of(s, Moment::NEVER),
     };
+    say_the_tie(&mut out.domain);
     if let Some(actor) = asked_by {
         let told = Outcome::of(s, now).tell("check_asked", &actor, "a look was asked for and made", json!({}));
         out.events.splice(0..0, told.events);
@@ -133,86 +94,52 @@ pub fn look(s: &mut Situation, looked: &Looked, now: Moment, draw: Draw<'_>) -> 
     out
 }
 
-/// `before`: why an earlier look could not make this claim the holder.
-fn awaiting(s: &Situation, former: Former, before: Option<&Evidence>, now: Moment, draw: Draw<'_>) -> Outcome {
-    let rest = Outcome::of(s, plan::next_look(s).min(s.attempt.deadline));
-    if !s.domain.all_pass() {
-        return rest;
-    }
-    let refused = |reason: Reason, observed: &str, since: Moment| {
-        let first = before.is_none_or(|e| e.finding.reason != reason);
-        let mut rest = rest.clone();
-        rest.domain.evidence.push(Evidence { finding: holding_finding(s, reason, observed), looked_at: since });
-        if first { rest.note(reason.code(), reason.sentence()) } else { rest }
-    };
-    let gone_since = before
-        .filter(|e| e.finding.reason == Reason::Quarantined && e.finding.observed == [FORMER_GONE])
-        .map(|e| e.looked_at);
-    match may_hold(s, former, gone_since, now) {
-        Hold::Free => prove(s, None, now, draw, refused(Reason::HeldElsewhere, FIRST, now)),
-        Hold::EndsQuarantine => {
-            let former = s.holding.as_ref().and_then(|h| h.domain_id.clone());
-            prove(s, former, now, draw, refused(Reason::HeldElsewhere, FIRST, now))
+/// The tie of a live name, by what was seen now.
+fn live(s: &mut Situation, now: Moment) -> Outcome {
+    let before = tie::fold(&mut s.domain, now);
+    // A name that is live and not yet active goes on with its rollout; else nothing is due before somebody asks, or time counts.
+    let out = if s.domain.active_since.is_none() { Outcome::of(s, now) } else { Outcome::of(s, plan::next_tie_look(s)) };
+    let Some(before) = before else { return out };
+    let (kind, cause) = match s.domain.tie {
+        TieState::Held => ("tie_held", "what ties the name to its tenant is in place again"),
+        TieState::Weakened => ("tie_weakened", "of what ties the name to its tenant, a part is gone"),
+        TieState::Lost => {
+            ("tie_lost", "nothing ties the name to its tenant any more; its owner is asked to put the record back")
         }
-        Hold::Elsewhere => refused(Reason::HeldElsewhere, "another claim holds the name", now),
-        Hold::InQuarantine(None) => refused(Reason::Quarantined, FORMER_THERE, now),
-        Hold::InQuarantine(Some(since)) => refused(Reason::Quarantined, FORMER_GONE, since),
-    }
+    };
+    out.tell(kind, "nameplate", cause, json!({"before": before.as_str(), "now": s.domain.tie.as_str()}))
 }
 
-fn holding_finding(s: &Situation, reason: Reason, observed: &str) -> Finding {
-    Finding {
-        check: Check::Holding,
-        reason,
-        expected: format!("{} is nobody else's", s.domain.hostname),
-        observed: vec![observed.to_owned()],
-        seen_by: Vec::new(),
-        views: Vec::new(),
-        advice: reason.sentence().to_owned(),
-        found_at: None,
-        found_via: None,
-        record_to_publish: Vec::new(),
-        dns_host: None,
+/// Says beside the ownership record what it means for the tie, and that it must stay where it is the only one.
+fn say_the_tie(d: &mut Domain) {
+    let way = d.evidence_of(Check::Routing).map(|e| e.finding.reason);
+    let alone = tie::by_record_alone(d, way) || matches!(way, Some(Reason::ProxiedReachable | Reason::ProxiedByCdn));
+    let words = if d.claim == Claim::Live { tie::words(d) } else { String::new() };
+    for finding in d.evidence.iter_mut().map(|e| &mut e.finding).filter(|f| f.check == Check::Ownership) {
+        finding.record_to_publish.iter_mut().for_each(|record| record.keep |= alone);
+        if !words.is_empty() {
+            finding.advice = format!("{} {words}", finding.advice).trim_start().to_owned();
+        }
     }
-}
-
-const FIRST: &str = "another claim became holder first";
-
-fn prove(s: &Situation, ends_quarantine_of: Option<DomainId>, now: Moment, draw: Draw<'_>, otherwise: Outcome) -> Outcome {
-    let mut out = Outcome::of(s, plan::next_look(s));
-    // `awaiting_dns` always allows it; anything else would be a fault of `look`.
-    if let Ok(claim) = s.domain.claim.after(ClaimStep::Prove) {
-        out.domain.claim = claim;
-        out.domain.claim_since = now;
-    }
-    let mut out = out
-        .write(Write::TakeHolding { ends_quarantine_of })
-        .write(Write::ProveAttempt)
-        .write(Write::OpenOrder {
-            id: OrderId::mint(now, draw()),
-            purpose: Purpose::First,
-            lane: Lane::Single,
-            issuer_id: s.issuer.id.clone(),
-            not_before: now,
-        })
-        .note("proven", "ownership, routing and permission passed; this claim now holds the name");
-    out.otherwise = Some(Box::new(otherwise));
-    out
 }
 
 fn queued(s: &Situation, now: Moment) -> Outcome {
-    let next = plan::next_look(s);
+    let next = plan::next_look(s).min(plan::preflight_at(s));
     if s.domain.proof_gone() {
         return lose_proof(s, now);
     }
     let Some(order) = &s.order else { return Outcome::of(s, now) };
-    let pass = s.domain.all_pass();
+    let pass = plan::may_order(s);
+    if order.issuer_id != s.issuer.id && matches!(order.state, OrderState::Waiting | OrderState::Granted) {
+        return go_elsewhere(s, order, pass, now);
+    }
     match order.state {
-        OrderState::Waiting if pass && order.not_before == Moment::NEVER => Outcome::of(s, next)
-            .order(order, OrderState::Waiting, now, |o| o.not_before = change::eligible_at(s, now))
-            .note("order_eligible", "every check passes again; the order waits for its turn"),
+        OrderState::Waiting if pass && order.not_before == Moment::NEVER && s.domain.preflight_passed().is_some() => {
+            preflight::eligible(s, order, now)
+        }
         OrderState::Waiting if !pass && order.not_before != Moment::NEVER => hold_back(s, order, now),
-        OrderState::Granted if pass => Outcome::of(s, now),
+        // Only a claim that is to follow another looks while the CA signs.
+        OrderState::Granted | OrderState::Finalizing if pass => Outcome::of(s, now),
         OrderState::Granted => {
             let mut out = hold_back(s, order, now);
             if let Some(grant) = s.grant.as_ref().filter(|g| g.state == GrantState::Open) {
@@ -224,7 +151,25 @@ fn queued(s: &Situation, now: Moment) -> Outcome {
     }
 }
 
-fn hold_back(s: &Situation, order: &Order, now: Moment) -> Outcome {
+/// Another issuer was chosen with this look: the order goes there, and waits for its turn as everybody does.
+fn go_elsewhere(s: &Situation, order: &Order, pass: bool, now: Moment) -> Outcome {
+    let eligible = if pass && s.domain.preflight_passed().is_some() { change::eligible_at(s, now) } else { Moment::NEVER };
+    let mut out = Outcome::of(s, plan::next_look(s)).order(order, OrderState::Waiting, now, |o| {
+        o.issuer_id = s.issuer.id.clone();
+        o.not_before = eligible;
+    });
+    if let Some(grant) = s.grant.as_ref().filter(|g| g.state == GrantState::Open) {
+        out = out.write(Write::GrantReturned(grant.id.clone(), GrantState::Open));
+    }
+    out.tell(
+        "order_moved",
+        "nameplate",
+        format!("the order goes to {}: the one before cannot or may not issue for this name now", s.issuer.name),
+        json!({ "order": order.id, "issuer": s.issuer.name }),
+    )
+}
+
+pub(super) fn hold_back(s: &Situation, order: &Order, now: Moment) -> Outcome {
     let failing: Vec<_> =
         s.domain.evidence.iter().filter(|e| e.finding.verdict() != Verdict::Pass).map(|e| e.finding.reason.code()).collect();
     Outcome::of(s, plan::next_look(s)).order(order, OrderState::Waiting, now, |o| o.not_before = Moment::NEVER).tell(
@@ -241,12 +186,13 @@ fn lose_proof(s: &Situation, now: Moment) -> Outcome {
         out.domain.claim = claim;
         out.domain.claim_since = now;
     }
-    out = out.write(Write::FreeHolding);
-    if let Some(order) = &s.order {
-        out = out.order(order, OrderState::Failed, now, |_| {});
-    }
-    if let Some(grant) = s.grant.as_ref().filter(|g| g.state == GrantState::Open) {
-        out = out.write(Write::GrantReturned(grant.id.clone(), GrantState::Open));
+    out.domain.evidence.retain(|e| e.finding.check != Check::Preflight);
+    out = end_work(s, out, now);
+    if s.role() == Role::Successor {
+        out.domain.evidence.retain(|e| e.finding.check != Check::Holding);
+        out = successor::withdraw(s, out);
+    } else {
+        out = out.write(Write::FreeHolding);
     }
     out.note("proof_lost", "the ownership record is gone before the first certificate; the name is held no longer")
 }

@@ -87,7 +87,7 @@ pub fn public_name(s: &Situation, probe: PublicProbe, now: Moment) -> Outcome {
     let mut s = s.clone();
     s.domain.active_since = Some(now);
     s.domain.public_probe = Some(probe.clone());
-    let out = Outcome::of(&s, Moment::NEVER).tell(
+    let out = Outcome::of(&s, plan::next_tie_look(&s)).tell(
         "active",
         "edge",
         "every counted edge serves the certificate",

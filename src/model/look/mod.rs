@@ -12,7 +12,9 @@ pub mod extended_error;
 pub mod name;
 mod record;
 mod seen;
+mod turn;
 
 pub use ask::{Ask, CaaAsk, DelegationAsk, Depth, OwnershipAsk, Platform, RoutingAsk};
 pub use record::{Caa, Data, Kind, Rr, Soa, quoted};
 pub use seen::{Answer, Observation, Observer, Outcome, Probe, Seen};
+pub use turn::{Lane, Turn};

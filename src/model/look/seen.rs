@@ -1,6 +1,7 @@
 //! What one look saw: every answer with who gave it.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use super::extended_error;
 use super::record::{Data, Kind, Rr, Soa};
@@ -224,6 +225,8 @@ pub struct Seen {
     pub observations: Vec<Observation>,
     /// Why the look ended before every question was answered, if it did.
     pub cut_short: Option<String>,
+    /// There was no room for this look now: nothing here is to be read, and it may be asked for again after this time.
+    pub put_off: Option<Duration>,
 }
 
 impl Seen {

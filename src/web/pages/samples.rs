@@ -86,6 +86,9 @@ fn base(hostname: &str, claim: Claim) -> DomainView {
         certificate: None,
         rollout: RolloutView::default(),
         public_probe: None,
+        partner: None,
+        redirect_to: None,
+        redirecting: false,
         attempt: AttemptView {
             value: VALUE.into(),
             opened_at: ago(600),

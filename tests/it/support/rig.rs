@@ -1,7 +1,7 @@
 //! The deterministic rig: real use cases on a hand-driven clock and queue, with scripted DNS, an in-process CA and an edge
 //! that is a row. One seed drives everything; a worker can be dropped at any boundary of any step.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -20,17 +20,18 @@ use nameplate::model::claim::Claim;
 use nameplate::model::domain::RoutingMode;
 use nameplate::model::hostname::Hostname;
 use nameplate::model::id::{DomainId, EdgeId, IssuerId, TenantId};
-use nameplate::model::ledger::{Limit, ORDERS_PER_ACCOUNT};
+use nameplate::model::ledger::Limit;
+use nameplate::model::limits::{self, LimitName, Limits};
 use nameplate::model::look::Platform;
 use nameplate::model::moment::Moment;
 use nameplate::model::standing;
-use nameplate::reach::{Answer, Reach, ReachError, Served};
+use nameplate::reach::{Answer, Place, Reach, ReachError, Reply, Served};
+use nameplate::sandbox::ca::DirectCa;
 use nameplate::store::issuers::{self, IssuerSeed};
-use nameplate::store::{OpenSettings, Store, sql};
-use nameplate::vault::{MasterKey, Vault};
+use nameplate::store::{OpenSettings, Store, edges, sql};
+use nameplate::vault::distribution::{DistributionKey, Preflight};
+use nameplate::vault::{Context, MasterKey, Vault};
 use tokio::sync::Notify;
-
-use super::direct_ca::DirectCa;
 
 /// Cuts the worker at the n-th boundary it crosses from now on: the step's future is dropped there.
 #[derive(Clone, Default)]
@@ -79,6 +80,9 @@ impl Boundary for Scissors {
 pub struct EdgeSide {
     tokens: Arc<Mutex<HashMap<String, String>>>,
     serials: Arc<Mutex<HashMap<String, String>>>,
+    preflight: Arc<Mutex<Option<Preflight>>>,
+    says: Arc<Mutex<HashMap<(String, IpAddr), Says>>>,
+    asked: Arc<Mutex<Vec<String>>>,
 }
 
 #[async_trait]
@@ -95,11 +99,46 @@ impl Reach for EdgeSide {
         addresses.iter().map(answer).collect()
     }
 
-    async fn fetch_token(&self, _: &Hostname, token: &str, addresses: &[IpAddr]) -> Vec<Answer<String>> {
-        let body = self.tokens.lock().unwrap().get(token).cloned();
-        let answer =
-            |a: &IpAddr| Answer { address: *a, outcome: body.clone().ok_or(ReachError::TimedOut(Duration::from_secs(10))) };
+    async fn ask(&self, place: &Place, addresses: &[IpAddr]) -> Vec<Answer<Reply>> {
+        self.asked.lock().unwrap().push(place.to_string());
+        let said = self.says.lock().unwrap();
+        let answer = |a: &IpAddr| {
+            let at = said.get(&(place.host.to_string(), *a)).or_else(|| said.get(&(String::new(), *a)));
+            Answer { address: *a, outcome: at.map_or_else(|| Ok(self.edge_says(place)), |says| says(place)) }
+        };
         addresses.iter().map(answer).collect()
+    }
+}
+
+/// What an address answers.
+pub type Says = Arc<dyn Fn(&Place) -> Result<Reply, ReachError> + Send + Sync>;
+
+impl EdgeSide {
+    /// What the edge answers to a request for a token.
+    pub fn edge_says(&self, place: &Place) -> Reply {
+        let token = place.path.strip_prefix("/.well-known/acme-challenge/").unwrap_or_default();
+        let known = self.tokens.lock().unwrap().get(token).cloned();
+        let body = known.or_else(|| self.preflight.lock().unwrap().as_ref().and_then(|key| key.answer(token)));
+        let (status, body) = match body {
+            Some(body) => (200, body),
+            None => (404, "<h1>Not Found</h1>".to_owned()),
+        };
+        Reply { status, server: None, sent: None, body: body.into_bytes(), shown: None }
+    }
+
+    /// From now on `address` answers for `host` like this; for every host, where that is empty.
+    pub fn at(&self, host: &str, address: &str, says: Says) {
+        self.says.lock().unwrap().insert((host.to_owned(), address.parse().unwrap()), says);
+    }
+
+    /// From now on everything is answered by the edge again.
+    pub fn all_well(&self) {
+        self.says.lock().unwrap().clear();
+    }
+
+    /// The places asked for so far.
+    pub fn asked(&self) -> Vec<String> {
+        self.asked.lock().unwrap().clone()
     }
 }
 
@@ -120,17 +159,23 @@ pub struct Rig {
     workers: AtomicUsize,
 }
 
-async fn seed_issuer(store: &Store, env: &Env, name: &str, limit: Limit) {
+async fn seed_issuer(store: &Store, env: &Env, name: &str, limits: Limits) {
     let seed = IssuerSeed {
         name: name.to_owned(),
         directory: "https://ca.test/directory".to_owned(),
         preference: 0,
-        limits: BTreeMap::from([(ORDERS_PER_ACCOUNT.to_owned(), limit)]),
-        spent_before: 0,
+        limits,
+        ..IssuerSeed::default()
     };
     let mut tx = store.begin().await.unwrap();
     issuers::seed(&mut tx, &[seed], env.now(), || mint!(env, IssuerId)).await.unwrap();
     tx.commit().await.unwrap();
+}
+
+/// Let's Encrypt's limits with another one on orders, and room for all that a test has under its one registered domain.
+fn orders(limit: Limit) -> Limits {
+    let roomy = (LimitName::CertificatesPerDomain, Limit { burst: 10_000, per_secs: 604_800 });
+    limits::usual().into_iter().chain([(LimitName::OrdersPerAccount, limit), roomy]).collect()
 }
 
 pub const START: Moment = Moment::from_secs(1_800_000_000);
@@ -148,6 +193,11 @@ impl Rig {
 
     /// A world whose CA takes so many orders.
     pub async fn with_limit(seed: u64, url: &str, limit: Limit) -> Rig {
+        Rig::with_limits(seed, url, orders(limit)).await
+    }
+
+    /// A world whose CA has these limits.
+    pub async fn with_limits(seed: u64, url: &str, limits: Limits) -> Rig {
         rustls::crypto::aws_lc_rs::default_provider().install_default().ok();
         let hand = Hand::new(START, seed);
         let env = hand.env();
@@ -159,7 +209,7 @@ impl Rig {
         zones.add_zone("acme.test", "ns1.acme.test", server);
         zones.add_zone("app.example", "ns1.app.example", server);
         zones.add("*.app.example. 60 IN A 192.0.2.80").unwrap();
-        let ca = DirectCa::new(&env);
+        let ca = DirectCa::new(&env).unwrap();
         let edge_side = EdgeSide::default();
         let tokens = edge_side.tokens.clone();
         ca.fetch_by(Arc::new(move |_, token| tokens.lock().unwrap().get(token).cloned()));
@@ -186,16 +236,17 @@ impl Rig {
                 routing_mode: RoutingMode::PerTenant,
                 shared_target: None,
                 apex_target: None,
+                preflight: true,
                 min_edges: 1,
-                contacts: Vec::new(),
             }),
             worker: "worker-0".into(),
             bells: Bells::default(),
             fleet: app::fleet::Snapshots::default(),
+            lap: Arc::default(),
             boundary: Arc::new(scissors.clone()),
             meters: Arc::default(),
         };
-        seed_issuer(&store, &env, "main", limit).await;
+        seed_issuer(&store, &env, "main", limits).await;
         let mut tx = store.begin().await.unwrap();
         tx.execute(sql(
             "INSERT INTO feed (id, epoch, last_seq, last_position, signing_key, tls_key, tls_cert) VALUES (1, 7, 0, 0, $1, $1, '')",
@@ -203,7 +254,12 @@ impl Rig {
         .bind(vec![0_u8]))
         .await
         .unwrap();
+        let key = DistributionKey::generate(&env);
+        let id = key.id().to_string();
+        let sealed = app.vault.seal(&env, &Context::new("distribution-key", &id), &key.to_secret()).unwrap();
+        tx.execute(edges::insert_distribution_key(&id, 7, sealed.as_bytes(), env.now())).await.unwrap();
         tx.commit().await.unwrap();
+        *edge_side.preflight.lock().unwrap() = Some(Preflight::of(&key));
         let edge = mint!(env, EdgeId);
         let rig = Rig {
             hand,
@@ -227,7 +283,32 @@ impl Rig {
     pub async fn rename_issuer(&mut self, name: &str) {
         let authority: Arc<dyn Authority> = self.ca.clone();
         self.app.authorities = Arc::new(HashMap::from([(name.to_owned(), authority)]));
-        seed_issuer(&self.app.store, &self.env, name, Limit { burst: 300, per_secs: 10_800 }).await;
+        seed_issuer(&self.app.store, &self.env, name, limits::usual()).await;
+    }
+
+    /// A second CA, which is asked where the first may not or cannot issue. It calls itself by its name and `.test` in CAA.
+    pub async fn add_issuer(&mut self, name: &str) -> Arc<DirectCa> {
+        let ca = DirectCa::called(&self.env, &format!("{name}.test")).unwrap();
+        let tokens = self.edge_side.tokens.clone();
+        ca.fetch_by(Arc::new(move |_, token| tokens.lock().unwrap().get(token).cloned()));
+        let (first, second): (Arc<dyn Authority>, Arc<dyn Authority>) = (self.ca.clone(), ca.clone());
+        self.app.authorities = Arc::new(HashMap::from([("main".to_owned(), first), (name.to_owned(), second)]));
+        let seed = IssuerSeed {
+            name: name.to_owned(),
+            directory: format!("https://{name}.test/directory"),
+            preference: 10,
+            limits: limits::usual(),
+            ..IssuerSeed::default()
+        };
+        let mut tx = self.app.store.begin().await.unwrap();
+        issuers::add(&mut tx, &seed, self.env.now(), &mint!(self.env, IssuerId)).await.unwrap();
+        tx.commit().await.unwrap();
+        ca
+    }
+
+    /// Another registered domain, with servers of its own.
+    pub fn also_zone(&self, zone: &str) {
+        self.zones.add_zone(zone, &format!("ns1.{zone}"), "192.0.2.53".parse().unwrap());
     }
 
     async fn enrol_edge(&self) {
@@ -521,6 +602,18 @@ impl Rig {
                 "SELECT count(*) AS n FROM spends p JOIN grants g ON g.id = p.grant_id WHERE g.state = 'returned'",
             ))
             .await,
+        );
+        none(
+            "a spend that nobody will ever settle: its order is over",
+            self.count(sql("SELECT count(*) AS n FROM spends p JOIN grants g ON g.id = p.grant_id \
+                 JOIN orders o ON o.id = g.order_id WHERE p.counts <> 'order' AND o.state IN ('issued', 'failed', 'lost')"))
+                .await,
+        );
+        none(
+            "an open grant without one spend for each limit",
+            self.count(sql("SELECT count(*) AS n FROM grants g WHERE g.state = 'open' AND \
+                 (SELECT count(*) FROM spends p WHERE p.grant_id = g.id) <> 5"))
+                .await,
         );
         self.check_standing().await;
     }

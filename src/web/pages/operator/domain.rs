@@ -114,6 +114,7 @@ impl Page {
             Check::Caa => "CAA",
             Check::Delegation => "Challenge name",
             Check::Holding => "Holding",
+            Check::Preflight => "Preflight",
         }
     }
 

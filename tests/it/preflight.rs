@@ -1,0 +1,477 @@
+//! Before an order: requests through the public name, every kind of way to us, and names that must cost the CA nothing.
+
+use std::io::{Error, ErrorKind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use nameplate::app::{self, Settings};
+use nameplate::dns::world::{Fault, How};
+use nameplate::model::domain::Domain;
+use nameplate::model::evidence::{Actor, Check, Evidence, Verdict};
+use nameplate::model::hostname::Hostname;
+use nameplate::model::id::DomainId;
+use nameplate::model::reason::Reason;
+use nameplate::reach::{Place, ReachError, Reply, Sent};
+use nameplate::store::{situation, sql};
+
+use crate::support::rig::{Rig, Says};
+
+const NAME: &str = "shop.acme.test";
+const OURS: &str = "192.0.2.80";
+const OURS_V6: &str = "2001:db8:80::80";
+const PROXY: &str = "198.51.100.80";
+const HOUR: Duration = Duration::from_secs(3600);
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+/// A world with an IPv6 address of ours and a known proxy.
+async fn world(seed: u64) -> Rig {
+    let mut rig = Rig::new(seed).await;
+    let mut settings = Settings::clone(&rig.app.settings);
+    settings.platform.addresses.push(OURS_V6.parse().unwrap());
+    settings.platform.cdn_prefixes = vec!["198.51.100.80/29".to_owned()];
+    rig.app.settings = Arc::new(settings);
+    rig
+}
+
+async fn claimed(rig: &Rig, name: &str) -> DomainId {
+    let tenant = rig.tenant("acme").await;
+    rig.claim(&tenant, name).await
+}
+
+async fn prove(rig: &Rig, id: &DomainId, name: &str) {
+    let value = rig.value(id).await;
+    rig.zones.add(&format!("_nameplate-challenge.{name}. 60 IN TXT \"{value}\"")).unwrap();
+}
+
+async fn domain(rig: &Rig, id: &DomainId) -> Domain {
+    let rows = rig.app.store.query(sql("SELECT * FROM domains WHERE id = $1").bind(id.as_str())).await.unwrap();
+    situation::domain(&rows[0]).unwrap()
+}
+
+async fn evidence(rig: &Rig, id: &DomainId, check: Check) -> Option<Evidence> {
+    domain(rig, id).await.evidence_of(check).cloned()
+}
+
+async fn reason(rig: &Rig, id: &DomainId, check: Check) -> Option<Reason> {
+    evidence(rig, id, check).await.map(|e| e.finding.reason)
+}
+
+/// Nothing was ever asked of the CA for any name, and nothing is kept back for one.
+async fn nothing_was_spent(rig: &Rig) {
+    assert_eq!(rig.ca.state().counters().orders_created, 0, "an order was placed");
+    assert!(rig.ca.ordered_at().is_empty());
+    for slot in ["SELECT count(*) AS n FROM spends", "SELECT count(*) AS n FROM grants WHERE state <> 'returned'"] {
+        assert_eq!(rig.count(sql(slot)).await, 0, "{slot}");
+    }
+    rig.check_invariants().await;
+}
+
+fn page(status: u16, server: &str, body: &str) -> Reply {
+    Reply { status, server: Some(server.to_owned()), sent: None, body: body.as_bytes().to_vec(), shown: None }
+}
+
+fn to(place: &Place, tls: bool, host: &str) -> Reply {
+    let to = Place { tls, host: Hostname::trusted(host), path: place.path.clone() };
+    Reply { sent: Some(Sent::To(to)), ..page(301, "proxy", "") }
+}
+
+fn always(reply: impl Fn(&Place) -> Result<Reply, ReachError> + Send + Sync + 'static) -> Says {
+    Arc::new(reply)
+}
+
+fn refused() -> ReachError {
+    ReachError::Connect(Error::from(ErrorKind::ConnectionRefused))
+}
+
+/// Every way to us that DNS can show goes from claim to live, with one order each.
+#[tokio::test]
+async fn every_way_to_us_ends_live() {
+    let ways: [(&str, &str, &[&str], &str); 6] = [
+        ("plain", NAME, &["shop.acme.test. 60 IN CNAME acme.app.example."], "cname_ok"),
+        (
+            "chained",
+            NAME,
+            &["shop.acme.test. 60 IN CNAME www.acme.test.", "www.acme.test. 60 IN CNAME acme.app.example."],
+            "cname_ok_chain",
+        ),
+        (
+            "flattened",
+            NAME,
+            &["shop.acme.test. 60 IN A 192.0.2.80", "shop.acme.test. 60 IN AAAA 2001:db8:80::80"],
+            "address_ok",
+        ),
+        (
+            "apex, both families",
+            "acme.test",
+            &["acme.test. 60 IN A 192.0.2.80", "acme.test. 60 IN AAAA 2001:db8:80::80"],
+            "address_ok",
+        ),
+        ("apex, IPv4 alone", "acme.test", &["acme.test. 60 IN A 192.0.2.80"], "address_ok"),
+        (
+            "proxied",
+            NAME,
+            &["shop.acme.test. 60 IN A 198.51.100.80", "shop.acme.test. 60 IN A 198.51.100.81"],
+            "proxied_reachable",
+        ),
+    ];
+    for (seed, (what, name, records, code)) in (40..).zip(ways) {
+        let rig = world(seed).await;
+        let id = claimed(&rig, name).await;
+        for record in records {
+            rig.zones.add(record).unwrap();
+        }
+        prove(&rig, &id, name).await;
+        rig.until_active(&id, HOUR).await;
+        let story = rig.story(&id).await;
+        assert_eq!(reason(&rig, &id, Check::Routing).await.map(Reason::code), Some(code), "{what}: {story}");
+        assert_eq!(reason(&rig, &id, Check::Preflight).await, Some(Reason::PreflightOk), "{what}");
+        assert_eq!(rig.ca.state().counters().orders_by_name.get(name), Some(&1), "{what}");
+        // Where only addresses show, the ownership record is the only tie and must stay.
+        let record = evidence(&rig, &id, Check::Ownership).await.unwrap().finding.record_to_publish[0].clone();
+        let alone = matches!(code, "address_ok" | "proxied_reachable");
+        assert_eq!(record.keep, alone, "{what}");
+        // A day of routine looks finds nothing new and writes nothing.
+        let before = rig.row(&id).await;
+        app::routine::batch(&rig.app).await.unwrap();
+        for _ in 0..3 {
+            rig.hand.advance(DAY);
+            rig.edge_follows().await;
+            while app::routine::batch(&rig.app).await.unwrap().more {}
+        }
+        rig.everything_once(&rig.new_worker()).await;
+        assert_eq!(rig.row(&id).await, before, "{what}: it looks different every day");
+    }
+}
+
+/// A wildcard covers a name only until the ownership record stands beneath it (RFC 4592 §2.2.2): the page says so, and what to
+/// add.
+#[tokio::test]
+async fn a_wildcard_gives_way_to_a_record_of_its_own() {
+    let rig = world(50).await;
+    let id = claimed(&rig, NAME).await;
+    rig.zones.add("*.acme.test. 60 IN CNAME acme.app.example.").unwrap();
+    rig.pass(Duration::from_secs(60)).await;
+    assert_eq!(reason(&rig, &id, Check::Routing).await, Some(Reason::CnameOkWildcard));
+    prove(&rig, &id, NAME).await;
+    rig.pass(HOUR).await;
+    let routing = evidence(&rig, &id, Check::Routing).await.unwrap().finding;
+    assert_eq!(routing.reason, Reason::WildcardShadowed);
+    assert!(routing.advice.contains("add an explicit CNAME for shop.acme.test that points to acme.app.example"));
+    nothing_was_spent(&rig).await;
+    rig.zones.add("shop.acme.test. 60 IN CNAME acme.app.example.").unwrap();
+    rig.until_active(&id, HOUR).await;
+}
+
+/// Mixed addresses never get as far as a request.
+#[tokio::test]
+async fn a_second_address_that_leads_elsewhere_costs_nothing() {
+    let cases = [
+        ("acme.test", "AAAA 2001:db8:bad::7", Reason::AaaaPointsElsewhere),
+        ("acme.test", "A 203.0.113.7", Reason::AddressMixed),
+        (NAME, "AAAA 2001:db8:bad::7", Reason::AaaaPointsElsewhere),
+        (NAME, "A 198.51.100.80", Reason::AddressMixed),
+    ];
+    for (seed, (name, other, expected)) in (60..).zip(cases) {
+        let rig = world(seed).await;
+        let id = claimed(&rig, name).await;
+        rig.zones.add(&format!("{name}. 60 IN A {OURS}")).unwrap();
+        rig.zones.add(&format!("{name}. 60 IN {other}")).unwrap();
+        prove(&rig, &id, name).await;
+        rig.pass(2 * HOUR).await;
+        assert_eq!(reason(&rig, &id, Check::Routing).await, Some(expected), "{}", rig.story(&id).await);
+        assert!(rig.edge_side.asked().is_empty(), "nothing needs to be asked: {:?}", rig.edge_side.asked());
+        nothing_was_spent(&rig).await;
+        rig.zones.remove(&format!("{name}. 60 IN {other}")).unwrap();
+        rig.until_active(&id, 2 * HOUR).await;
+    }
+}
+
+/// A proxy that does not pass requests on is told with what was met there; whatever it answers, the CA is not asked.
+#[tokio::test]
+async fn a_proxy_that_keeps_requests_to_itself_is_told_what_it_said() {
+    let cases: [(Says, &str); 7] = [
+        (always(|_| Err(refused())), "198.51.100.80: the connection was refused"),
+        (always(|_| Err(ReachError::TimedOut(Duration::from_secs(10)))), "198.51.100.80: no answer within 10 seconds"),
+        (
+            always(|_| Ok(page(403, "cloudflare", "<title>Blocked</title>\u{1b}<script>alert(1)</script>"))),
+            "another server (cloudflare) answered with status 403, saying “Blocked alert(1)”",
+        ),
+        (always(|_| Ok(page(200, "old", "tok.wrong"))), "another server (old) answered with status 200, saying “tok.wrong”"),
+        (
+            always(|place| Ok(to(place, true, "www.acme.test"))),
+            "sent on to https://www.acme.test/.well-known/acme-challenge/…",
+        ),
+        (
+            always(|_| {
+                Ok(Reply {
+                    sent: Some(Sent::Astray {
+                        location: "https://10.0.0.1/".to_owned(),
+                        why: "only a redirect to a hostname is followed",
+                    }),
+                    ..page(302, "x", "")
+                })
+            }),
+            "sent on to “https://10.0.0.1/”: only a redirect to a hostname is followed",
+        ),
+        (always(|place| Ok(to(place, !place.tls, NAME))), "sent on again after ten redirects"),
+    ];
+    for (seed, (says, line)) in (70..).zip(cases) {
+        let rig = world(seed).await;
+        let id = claimed(&rig, NAME).await;
+        rig.zones.add(&format!("{NAME}. 60 IN A {PROXY}")).unwrap();
+        rig.zones.add("www.acme.test. 60 IN A 203.0.113.7").unwrap();
+        rig.edge_side.at("www.acme.test", "203.0.113.7", always(|_| Ok(page(404, "nginx", "no such page"))));
+        rig.edge_side.at(NAME, PROXY, says);
+        prove(&rig, &id, NAME).await;
+        rig.pass(HOUR).await;
+        let routing = evidence(&rig, &id, Check::Routing).await.unwrap().finding;
+        assert_eq!((routing.reason, routing.verdict()), (Reason::ProxiedByCdn, Verdict::Fail), "{line}");
+        assert!(routing.observed.iter().any(|o| o.contains(line)), "{line}: {:?}", routing.observed);
+        assert!(routing.advice.contains("We tried a request through the proxy"), "{}", routing.advice);
+        assert!(!routing.advice.contains('<') && !routing.advice.contains('\u{1b}'), "{}", routing.advice);
+        nothing_was_spent(&rig).await;
+        rig.edge_side.all_well();
+        rig.until_active(&id, DAY).await;
+        assert_eq!(reason(&rig, &id, Check::Routing).await, Some(Reason::ProxiedReachable));
+    }
+}
+
+/// Nobody can make us send requests to a name that is not theirs.
+#[tokio::test]
+async fn behind_a_proxy_nothing_is_tried_before_ownership_is_proven() {
+    let rig = world(80).await;
+    let id = claimed(&rig, NAME).await;
+    rig.zones.add(&format!("{NAME}. 60 IN A {PROXY}")).unwrap();
+    rig.pass(HOUR).await;
+    assert_eq!(reason(&rig, &id, Check::Routing).await, Some(Reason::ProxiedByCdn));
+    assert!(rig.edge_side.asked().is_empty(), "{:?}", rig.edge_side.asked());
+}
+
+/// A proxy that sends everything to https, to www, or both, as the CA would follow it.
+#[tokio::test]
+async fn redirects_that_end_at_our_edge_are_fine() {
+    let rig = world(81).await;
+    let id = claimed(&rig, NAME).await;
+    rig.zones.add(&format!("{NAME}. 60 IN A {PROXY}")).unwrap();
+    rig.zones.add(&format!("www.acme.test. 60 IN A {OURS}")).unwrap();
+    rig.edge_side.at(NAME, PROXY, always(|place| Ok(to(place, true, if place.tls { "www.acme.test" } else { NAME }))));
+    prove(&rig, &id, NAME).await;
+    rig.until_active(&id, HOUR).await;
+    let routing = evidence(&rig, &id, Check::Routing).await.unwrap().finding;
+    assert!(routing.observed.iter().any(|o| o.contains("sent on to https://www.acme.test/")), "{:?}", routing.observed);
+    let asked = rig.edge_side.asked();
+    assert!(asked.iter().any(|a| a.starts_with("https://shop.acme.test/.well-known/acme-challenge/nameplate-preflight-")));
+}
+
+/// A name that stops to reach us between the look and the preflight: found out before it takes a turn, told once, and mended.
+#[tokio::test]
+async fn a_name_that_fails_its_preflight_holds_no_slot() {
+    let rig = world(82).await;
+    let id = claimed(&rig, NAME).await;
+    rig.zones.add(&format!("{NAME}. 60 IN A {PROXY}")).unwrap();
+    prove(&rig, &id, NAME).await;
+    app::account::ensure_all(&rig.app).await.unwrap();
+    app::advance::advance(&rig.new_worker(), &id).await.unwrap();
+    assert_eq!(domain(&rig, &id).await.claim.as_str(), "queued");
+    rig.edge_side.at(NAME, PROXY, always(|_| Ok(page(404, "nginx", "404 Not Found"))));
+    app::dispatch::round(&rig.app).await.unwrap();
+    app::advance::advance(&rig.new_worker(), &id).await.unwrap();
+    let finding = evidence(&rig, &id, Check::Preflight).await.unwrap().finding;
+    assert_eq!(finding.reason, Reason::PreflightAnsweredByAnother);
+    assert!(finding.observed.iter().any(|o| o.contains("198.51.100.80: another server (nginx) answered with status 404")));
+    assert!(finding.observed.iter().any(|o| o.contains("our own name acme.app.example: 192.0.2.80: our server answered")));
+    assert_eq!(rig.domain_text(&id, "standing").await.as_deref(), Some("preflight_answered_by_another"));
+    assert_eq!(rig.domain_text(&id, "acts").await.as_deref(), Some("tenant"));
+    app::dispatch::round(&rig.app).await.unwrap();
+    nothing_was_spent(&rig).await;
+    let told = rig.events(&id).await.iter().filter(|kind| *kind == "preflight_failed").count();
+    assert_eq!(told, 1, "{:?}", rig.events(&id).await);
+    rig.edge_side.all_well();
+    rig.until_active(&id, HOUR).await;
+    assert!(rig.events(&id).await.contains(&"preflight_passed".to_owned()), "{:?}", rig.events(&id).await);
+}
+
+/// A grant that is in hand when the name no longer reaches us goes back, and its spends with it.
+#[tokio::test]
+async fn a_grant_goes_back_when_the_preflight_fails() {
+    let rig = world(83).await;
+    let id = claimed(&rig, NAME).await;
+    rig.zones.add(&format!("{NAME}. 60 IN A {PROXY}")).unwrap();
+    prove(&rig, &id, NAME).await;
+    app::account::ensure_all(&rig.app).await.unwrap();
+    for _ in 0..2 {
+        app::advance::advance(&rig.new_worker(), &id).await.unwrap();
+    }
+    // It waits its turn for longer than a preflight is good for.
+    rig.hand.advance(Duration::from_secs(130));
+    rig.edge_follows().await;
+    app::dispatch::round(&rig.app).await.unwrap();
+    assert_eq!(rig.count(sql("SELECT count(*) AS n FROM grants WHERE state = 'open'")).await, 1);
+    // The look before the order still gets through; the preflight after it does not.
+    let looked = Arc::new(AtomicBool::new(false));
+    let edge = rig.edge_side.clone();
+    rig.edge_side.at(
+        NAME,
+        PROXY,
+        always(move |place| if looked.swap(true, Ordering::SeqCst) { Err(refused()) } else { Ok(edge.edge_says(place)) }),
+    );
+    for _ in 0..2 {
+        app::advance::advance(&rig.new_worker(), &id).await.unwrap();
+    }
+    assert_eq!(reason(&rig, &id, Check::Preflight).await, Some(Reason::PreflightUnreachable), "{}", rig.story(&id).await);
+    nothing_was_spent(&rig).await;
+    let held = rig.events(&id).await;
+    assert!(held.ends_with(&["preflight_failed".to_owned(), "order_held_back".to_owned()]), "{held:?}");
+    rig.edge_side.all_well();
+    rig.until_active(&id, HOUR).await;
+    assert_eq!(rig.ca.state().counters().orders_by_name.get(NAME), Some(&1));
+}
+
+/// Our own outage is told as ours, is over soon after it is over, and spends nothing.
+#[tokio::test]
+async fn our_own_outage_blames_nobody_else() {
+    let outages: [Says; 3] = [
+        always(|_| Err(refused())),
+        always(|_| Ok(page(404, "someone", "404"))),
+        always(|_| Err(ReachError::TimedOut(Duration::from_secs(10)))),
+    ];
+    for (seed, says) in (84..).zip(outages) {
+        let rig = world(seed).await;
+        let id = claimed(&rig, NAME).await;
+        rig.publish(&id, NAME).await;
+        rig.edge_side.at("", OURS, says);
+        rig.pass(3 * HOUR).await;
+        let finding = evidence(&rig, &id, Check::Preflight).await.unwrap().finding;
+        assert_eq!((finding.reason, finding.verdict()), (Reason::PreflightOwnOutage, Verdict::Unknown));
+        assert_eq!(finding.reason.acts(), Actor::Platform);
+        assert_eq!(rig.domain_text(&id, "acts").await.as_deref(), Some("platform"));
+        assert_eq!(domain(&rig, &id).await.claim.as_str(), "queued", "the name stays the tenant's");
+        nothing_was_spent(&rig).await;
+        let told = rig.events(&id).await.iter().filter(|kind| *kind == "preflight_unknown").count();
+        assert_eq!(told, 1, "it is told once: {:?}", rig.events(&id).await);
+        rig.edge_side.all_well();
+        rig.until_active(&id, Duration::from_secs(150)).await;
+    }
+}
+
+/// An operator whose control plane cannot reach its own edges switches the preflight off.
+#[tokio::test]
+async fn a_preflight_can_be_switched_off() {
+    let mut rig = world(88).await;
+    let mut settings = Settings::clone(&rig.app.settings);
+    settings.preflight = false;
+    rig.app.settings = Arc::new(settings);
+    let id = claimed(&rig, NAME).await;
+    rig.publish(&id, NAME).await;
+    rig.edge_side.at("", OURS, always(|_| Err(refused())));
+    rig.until_active(&id, HOUR).await;
+    assert_eq!(reason(&rig, &id, Check::Preflight).await, Some(Reason::PreflightOff));
+    assert!(!rig.edge_side.asked().iter().any(|a| a.contains("nameplate-preflight")), "{:?}", rig.edge_side.asked());
+}
+
+/// A live name whose proxy is turned elsewhere is found out by the daily look; our own outage in between changes nothing.
+#[tokio::test]
+async fn the_daily_look_looks_behind_the_proxy() {
+    let rig = world(89).await;
+    let id = claimed(&rig, NAME).await;
+    rig.zones.add(&format!("{NAME}. 60 IN A {PROXY}")).unwrap();
+    prove(&rig, &id, NAME).await;
+    rig.until_active(&id, HOUR).await;
+    app::routine::batch(&rig.app).await.unwrap();
+    let day = async || {
+        rig.hand.advance(DAY);
+        rig.edge_follows().await;
+        let mut differ = 0;
+        loop {
+            let batch = app::routine::batch(&rig.app).await.unwrap();
+            differ += batch.differ;
+            if !batch.more {
+                break;
+            }
+        }
+        rig.everything_once(&rig.new_worker()).await;
+        differ
+    };
+    rig.edge_side.at("", OURS, always(|_| Err(refused())));
+    rig.edge_side.at(NAME, PROXY, always(|_| Ok(page(522, "cloudflare", "timed out"))));
+    assert_eq!(day().await, 0, "our own outage says nothing of the proxy");
+    assert_eq!(reason(&rig, &id, Check::Routing).await, Some(Reason::ProxiedReachable));
+    rig.edge_side.all_well();
+    rig.edge_side.at(NAME, PROXY, always(|_| Ok(page(200, "shop", "welcome to the old shop"))));
+    assert_eq!(day().await, 1);
+    assert_eq!(reason(&rig, &id, Check::Routing).await, Some(Reason::ProxiedByCdn));
+    assert_eq!(domain(&rig, &id).await.tie.as_str(), "held", "a proxy says nothing of the tie while the record is there");
+    assert!(rig.serial_at_edge(NAME).is_some());
+    assert_eq!(day().await, 0, "and it is told once");
+}
+
+/// The tie: weakened and lost are told, time counts only as far as it is seen, silence pauses it, and nothing is taken away yet.
+#[tokio::test]
+async fn a_lost_tie_is_told_and_counted_by_what_is_seen() {
+    let rig = world(90).await;
+    let id = claimed(&rig, "acme.test").await;
+    rig.zones.add(&format!("acme.test. 60 IN A {OURS}")).unwrap();
+    prove(&rig, &id, "acme.test").await;
+    rig.until_active(&id, HOUR).await;
+    let ownership = evidence(&rig, &id, Check::Ownership).await.unwrap().finding;
+    assert!(ownership.record_to_publish[0].keep);
+    app::check::check_now(&rig.app, &id, "tenant").await.unwrap();
+    rig.pass(Duration::from_secs(60)).await;
+    let ownership = evidence(&rig, &id, Check::Ownership).await.unwrap().finding;
+    assert!(ownership.advice.contains("Keep this record"), "{}", ownership.advice);
+    rig.unpublish_txt(&id, "acme.test").await;
+    app::check::check_now(&rig.app, &id, "tenant").await.unwrap();
+    rig.pass(Duration::from_secs(60)).await;
+    let now = domain(&rig, &id).await;
+    assert_eq!((now.tie.as_str(), now.lost_for_us), ("lost", 0));
+    assert!(now.evidence_of(Check::Ownership).unwrap().finding.advice.contains("put this record back"));
+    assert!(rig.events(&id).await.contains(&"tie_lost".to_owned()), "{:?}", rig.events(&id).await);
+    rig.pass(2 * DAY).await;
+    let seen = domain(&rig, &id).await.lost_for_us;
+    let hours = Duration::from_micros(seen.unsigned_abs()).as_secs() / 3600;
+    assert!((36..=48).contains(&hours), "{hours} h were counted in 48 h of looking every six");
+    // The zone falls silent for four days: the clock stands still.
+    rig.zones.set_faults(vec![Fault { name: "acme.test".to_owned(), kind: None, how: How::ServFail, below: true }]);
+    rig.pass(4 * DAY).await;
+    let now = domain(&rig, &id).await;
+    assert_eq!((now.tie.as_str(), now.counted_until), ("lost", None));
+    assert!(now.lost_for_us <= seen + 8 * 3_600_000_000, "{} after {seen}", now.lost_for_us);
+    assert_eq!(now.claim.as_str(), "live", "nothing is taken away");
+    assert!(rig.serial_at_edge("acme.test").is_some());
+    rig.zones.set_faults(Vec::new());
+    prove(&rig, &id, "acme.test").await;
+    rig.pass(DAY).await;
+    let now = domain(&rig, &id).await;
+    assert_eq!((now.tie.as_str(), now.lost_for_us), ("held", 0));
+    assert_eq!(rig.events(&id).await.last().map(String::as_str), Some("tie_held"));
+}
+
+/// With one target for all, a way to us says nothing of whose it is; what was promised stays promised when the mode changes.
+#[tokio::test]
+async fn a_shared_target_makes_the_record_the_only_tie_and_the_promise_stays() {
+    let mut rig = world(91).await;
+    let before = claimed(&rig, NAME).await;
+    rig.publish(&before, NAME).await;
+    let mut settings = Settings::clone(&rig.app.settings);
+    settings.routing_mode = nameplate::model::domain::RoutingMode::Shared;
+    settings.shared_target = Some("edge.app.example".to_owned());
+    rig.app.settings = Arc::new(settings);
+    let tenant = rig.tenant("beta").await;
+    let shared = rig.claim(&tenant, "help.acme.test").await;
+    rig.publish(&shared, "help.acme.test").await;
+    for id in [&before, &shared] {
+        rig.until_active(id, HOUR).await;
+    }
+    assert_eq!(domain(&rig, &before).await.target, "acme.app.example");
+    assert_eq!(domain(&rig, &shared).await.target, "edge.app.example");
+    for (id, name, tie, kept) in [(&before, NAME, "weakened", false), (&shared, "help.acme.test", "lost", true)] {
+        let record = evidence(&rig, id, Check::Ownership).await.unwrap().finding.record_to_publish[0].clone();
+        assert_eq!(record.keep, kept, "{name}");
+        rig.unpublish_txt(id, name).await;
+        app::check::check_now(&rig.app, id, "tenant").await.unwrap();
+        rig.pass(Duration::from_secs(60)).await;
+        assert_eq!(domain(&rig, id).await.tie.as_str(), tie, "{name}");
+        assert_eq!(domain(&rig, id).await.claim.as_str(), "live", "{name}");
+    }
+}
