@@ -13,8 +13,6 @@ use nameplate::store::sql;
 
 #[path = "../tests/it/support"]
 mod support {
-    #[expect(dead_code, reason = "the tests ask the CA more than the benchmark does")]
-    pub mod direct_ca;
     #[expect(dead_code, reason = "the tests use more of the rig than the benchmark does")]
     pub mod rig;
 }

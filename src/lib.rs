@@ -18,6 +18,7 @@ pub mod model;
 pub mod reach;
 pub mod roles;
 pub mod sandbox;
+pub mod simulate;
 pub mod store;
 pub mod telemetry;
 pub mod vault;

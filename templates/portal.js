@@ -5,6 +5,8 @@
   root.classList.add("js");
   const main = document.getElementById("main");
   const announcer = document.getElementById("announce");
+  // Every word comes with the page, in its language.
+  const words = announcer.dataset;
   const say = (text) => {
     announcer.textContent = "";
     setTimeout(() => { announcer.textContent = text; }, 50);
@@ -32,26 +34,23 @@
     const node = button && document.getElementById(button.dataset.copy);
     if (!node) return;
     const done = await copy(node);
-    button.textContent = done ? "Copied" : "Selected";
-    say(done ? "Copied to the clipboard" : "Selected: press Control and C to copy");
-    setTimeout(() => { button.textContent = "Copy"; }, 2000);
+    button.textContent = done ? words.copied : words.selected;
+    say(done ? words.copiedAloud : words.selectedAloud);
+    setTimeout(() => { button.textContent = words.copy; }, 2000);
   });
 
   // ---- Times that go on ----
+  const spans = new Intl.RelativeTimeFormat(root.lang);
   const relative = (at) => {
     const ahead = at > Date.now();
     const seconds = Math.floor(Math.abs(at - Date.now()) / 1000);
-    if (seconds < 2) return ahead ? "in a moment" : "just now";
+    if (seconds < 2) return ahead ? words.moment : words.now;
     const [n, unit] = seconds < 120 ? [seconds, "second"] : seconds < 7200 ? [Math.floor(seconds / 60), "minute"]
       : seconds < 172800 ? [Math.floor(seconds / 3600), "hour"] : [Math.floor(seconds / 86400), "day"];
-    const words = `${n} ${unit}${n === 1 ? "" : "s"}`;
-    return ahead ? `in ${words}` : `${words} ago`;
+    return spans.format(ahead ? n : -n, unit);
   };
-  const isRelative = (time) => / ago$|^in |^just now$/.test(time.textContent);
   const tick = () => {
-    for (const time of main.querySelectorAll("time[datetime]")) {
-      if (isRelative(time)) time.textContent = relative(Date.parse(time.dateTime));
-    }
+    for (const time of main.querySelectorAll("time[data-ago]")) time.textContent = relative(Date.parse(time.dateTime));
   };
   setInterval(tick, 15000);
 
@@ -71,7 +70,7 @@
     if (!next || isBeingEdited()) return;
     const before = document.getElementById("sentence")?.textContent;
     const focused = main.contains(document.activeElement) ? document.activeElement.id : "";
-    const open = [...main.querySelectorAll("details[open][id]")].map((details) => details.id);
+    const kept = [...main.querySelectorAll("details[id]")].map(({ id, open, dataset }) => ({ id, open, stands: dataset.stands }));
     const byId = new Map([...main.children].filter((part) => part.id).map((part) => [part.id, part]));
     const parts = [...next.children].map((part) => {
       const old = byId.get(part.id);
@@ -82,7 +81,11 @@
       for (const old of [...main.children]) if (!parts.includes(old)) old.remove();
       parts.forEach((part, i) => { if (main.children[i] !== part) main.insertBefore(part, main.children[i] ?? null); });
     }
-    for (const id of open) document.getElementById(id)?.setAttribute("open", "");
+    // What its reader opened stays open; what its reader closed stays closed until it stands elsewhere.
+    for (const { id, open, stands } of kept) {
+      const details = document.getElementById(id);
+      if (details) details.open = open || (details.open && details.dataset.stands !== stands);
+    }
     if (focused && document.activeElement?.id !== focused) document.getElementById(focused)?.focus({ preventScroll: true });
     for (const name of ["live", "due"]) {
       if (next.dataset[name]) main.dataset[name] = next.dataset[name]; else delete main.dataset[name];
@@ -101,7 +104,7 @@
     busy = true;
     try {
       const url = new URL(location.href);
-      url.searchParams.delete("asked");
+      for (const once of ["asked", "connected", "error", "error_description", "state"]) url.searchParams.delete(once);
       const answer = await fetch(url, { headers: { accept: "text/html", "x-nameplate-refresh": "1" } });
       if (answer.ok) adopt(await answer.text(), url);
       else if (answer.status === 401 || answer.status === 404 || answer.status === 410) location.reload();
@@ -160,16 +163,16 @@
       });
       const html = await answer.text();
       if (answer.ok) {
-        say("We are looking right now.");
+        say(words.looking);
         adopt(html);
         setTimeout(refresh, 3000);
       } else {
         const told = new DOMParser().parseFromString(html, "text/html").querySelector(".sentence")?.textContent;
         if (answer.status === 401) location.reload();
-        note(form, told ?? "That did not work. Load the page again.");
+        note(form, told ?? words.failed);
       }
     } catch {
-      note(form, "The server cannot be reached at the moment. Try again shortly.");
+      note(form, words.away);
     }
     button.removeAttribute("aria-disabled");
   });

@@ -22,6 +22,20 @@ pub trait Authority: Send + Sync {
     /// The terms of service are agreed to.
     async fn register(&self, key_pkcs8: &Secret, contacts: &[String]) -> Result<AccountUrl, AcmeError>;
 
+    /// The same, bound to an account that the CA keeps elsewhere (RFC 8555 §7.3.4).
+    async fn register_bound(
+        &self,
+        key_pkcs8: &Secret,
+        contacts: &[String],
+        binding: &Binding,
+    ) -> Result<AccountUrl, AcmeError>;
+
+    /// How the account stands at the CA: whether it is there, knows its key, and may be used.
+    async fn account(&self, account: &AccountRef) -> Result<AccountStatus, AcmeError>;
+
+    /// Gives the account another key (RFC 8555 §7.3.5). Afterwards the CA knows the new one alone.
+    async fn change_key(&self, account: &AccountRef, new_key_pkcs8: &Secret) -> Result<(), AcmeError>;
+
     /// Places an order. With `replaces`, the ARI id of the certificate it follows; a CA without ARI gets a plain order.
     async fn new_order(
         &self,
@@ -73,6 +87,27 @@ pub struct AccountRef {
     pub url: AccountUrl,
     /// Its key, PKCS#8.
     pub key: Secret,
+}
+
+/// An account that the CA keeps elsewhere: a contract, a customer's number.
+#[derive(Clone, Debug)]
+pub struct Binding {
+    /// What the CA calls it.
+    pub key_id: String,
+    /// The key that both know.
+    pub hmac: Secret,
+}
+
+/// RFC 8555 §7.1.2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AccountStatus {
+    /// May be used.
+    Valid,
+    /// Its holder gave it up.
+    Deactivated,
+    /// The CA took it away.
+    Revoked,
 }
 
 /// RFC 8555 §7.1.6.

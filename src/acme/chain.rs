@@ -135,9 +135,14 @@ pub fn check(pem: &str, key_pkcs8: &Secret, names: &[Hostname], now: Moment) -> 
         not_after,
         issuer: leaf.issuer().to_string(),
         fingerprint: hex(digest(&SHA256, &leaf_der).as_ref()),
-        ari_id: CertificateIdentifier::try_from(&leaf_der).ok().map(|id| id.to_string()),
+        ari_id: ari_id(&leaf_der),
         der,
     })
+}
+
+/// What a renewal names a certificate by (RFC 9773 §4.1); `None` when it has no authority key identifier, or is none.
+pub fn ari_id(der: &[u8]) -> Option<String> {
+    CertificateIdentifier::try_from(&CertificateDer::from(der)).ok().map(|id| id.to_string())
 }
 
 pub(super) fn split(pem: &str) -> Result<Vec<Vec<u8>>, ChainError> {

@@ -6,9 +6,12 @@ use std::time::Duration;
 use http::Method;
 
 use super::authority::OrderStatus;
+use super::excerpt::excerpt;
 use super::exchange::{Exchange, Failure, Note};
+use super::limited;
 use super::problem::ProblemDoc;
 use crate::model::evidence::Actor;
+use crate::model::moment::Moment;
 
 /// The call that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +19,8 @@ use crate::model::evidence::Actor;
 pub enum Call {
     Directory,
     NewAccount,
+    Account,
+    KeyChange,
     NewOrder,
     Order,
     Authorization,
@@ -29,6 +34,8 @@ impl fmt::Display for Call {
         f.write_str(match self {
             Call::Directory => "reading the CA's directory",
             Call::NewAccount => "registering the account",
+            Call::Account => "reading the account",
+            Call::KeyChange => "giving the account another key",
             Call::NewOrder => "placing the order",
             Call::Order => "reading the order",
             Call::Authorization => "reading the authorizations",
@@ -67,6 +74,8 @@ pub enum Class {
     WaitFor(Actor),
     /// This order comes to nothing.
     GiveUp,
+    /// What was made is not there (any more, or on the server that was asked): look again for a while, then give up.
+    Missing,
     /// Begin the step again: read what is, then do what is missing. The caller bounds how often.
     StepAgain,
     /// A `newOrder` whose outcome is unknown: the order may exist, its URL is lost, its grant counts as spent.
@@ -170,9 +179,21 @@ impl AcmeError {
                 let limited = problem.as_ref().is_some_and(|p| p.acme_type() == "rateLimited");
                 (Kind::Failed, post && !limited)
             }
+            // "Look elsewhere" is not "done"; only 303 is an answer to what was asked.
+            (None, Some(301 | 302 | 307 | 308)) => (Kind::Garbled, false),
             (None, Some(_)) => (Kind::Garbled, post),
         };
         let explained = problem.is_some();
+        let cause = match (&seen.location, excerpt(&seen.body)) {
+            (Some(to), _) if (300..400).contains(&status.unwrap_or_default()) => {
+                let to: String = to.chars().filter(|c| !c.is_control()).take(160).collect();
+                Cause(format!("the answer points to {to:?}, and redirects are not followed"))
+            }
+            (_, Some(said)) if serde_json::from_slice::<serde_json::Value>(&seen.body).is_err() => {
+                Cause(format!("the answer is no ACME document; it reads: {said}"))
+            }
+            _ => cause,
+        };
         AcmeError {
             problem,
             status,
@@ -187,6 +208,14 @@ impl AcmeError {
     pub fn class(&self) -> Class {
         if self.call == Call::NewOrder && self.acted_on {
             return Class::Lost;
+        }
+        let of_a_kind = self.problem.as_ref().is_some_and(|p| !matches!(p.acme_type(), "" | "malformed"));
+        if self.kind == Kind::Refused && !of_a_kind && matches!(self.status, Some(404 | 405 | 410)) {
+            // Not a word about the order: its URL, or that of a resource in a directory that has changed, leads nowhere.
+            return match self.call {
+                Call::Directory | Call::NewAccount | Call::NewOrder => Class::RetryAt(self.retry_after),
+                _ => Class::Missing,
+            };
         }
         match &self.kind {
             Kind::Unreached | Kind::Unanswered | Kind::Failed | Kind::Garbled => match &self.problem {
@@ -242,7 +271,6 @@ impl AcmeError {
 
     fn of_refusal_without_known_type(&self) -> Class {
         match self.status {
-            Some(404 | 410) if !matches!(self.call, Call::Directory | Call::NewAccount | Call::NewOrder) => Class::GiveUp,
             // A refusal in the CA's own form with a type that we do not know; repeating it unchanged is pointless.
             Some(400..=499) if self.status != Some(429) && self.status != Some(408) && self.problem.is_some() => {
                 Class::GiveUp
@@ -255,6 +283,36 @@ impl AcmeError {
     /// Whether a limit was hit.
     pub fn is_rate_limited(&self) -> bool {
         self.status == Some(429) || self.problem.as_ref().is_some_and(|p| p.acme_type() == "rateLimited")
+    }
+
+    /// Whether the resources that the directory names are not where it said.
+    pub(super) fn leads_nowhere(&self) -> bool {
+        self.kind == Kind::Unreached || matches!(self.status, Some(301 | 302 | 307 | 308 | 404 | 405 | 410))
+    }
+
+    /// When the CA's words, where its headers say nothing, say to come back.
+    pub fn told_in_words(&self) -> Option<Moment> {
+        self.problem.as_ref().filter(|_| self.is_rate_limited()).and_then(limited::told_in_words)
+    }
+
+    /// Whether the CA is the one that is ill: it cannot be reached, does not answer, or fails.
+    pub fn is_of_the_ca(&self) -> bool {
+        match self.kind {
+            Kind::Unreached | Kind::Unanswered | Kind::Garbled => true,
+            Kind::Failed => !self.is_rate_limited(),
+            Kind::Refused | Kind::NotThere(_) | Kind::Ours(_) => false,
+        }
+    }
+
+    /// Whether the CA does not know our account, or does not let it do anything any more.
+    pub fn is_of_the_account(&self) -> bool {
+        let kind = self.problem.as_ref().map(ProblemDoc::acme_type).unwrap_or_default();
+        match kind {
+            "accountDoesNotExist" | "externalAccountRequired" => true,
+            // A single name is refused at other calls; to make an order needs nothing but an account.
+            "unauthorized" | "userActionRequired" => matches!(self.call, Call::NewOrder | Call::Account),
+            _ => false,
+        }
     }
 
     /// Whether it was the certificate to replace that the CA objected to: order again without it (RFC 9773 §5).

@@ -147,9 +147,10 @@ impl Inner {
         seen: &mut Exchange,
     ) -> Result<http::Response<Bytes>, Failed> {
         let limit = self.request_timeout;
-        match tokio::time::timeout(limit, self.send(request, seen)).await {
-            Ok(outcome) => outcome,
-            Err(_) => {
+        tokio::select! {
+            biased;
+            outcome = self.send(request, seen) => outcome,
+            () = self.env.sleep(limit) => {
                 let why = format!("no whole answer within {} s", limit.as_secs_f32());
                 Err((Failure::NoAnswer, io::Error::new(io::ErrorKind::TimedOut, why).into()))
             }

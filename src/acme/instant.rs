@@ -15,12 +15,14 @@ use serde::Deserialize;
 use serde::de::value::{BorrowedStrDeserializer, Error as ValueError};
 
 use super::authority::{
-    AccountRef, AccountUrl, Authority, Authorization, DirectoryFacts, OrderStatus, OrderView, PlacedOrder,
+    AccountRef, AccountStatus, AccountUrl, Authority, Authorization, Binding, DirectoryFacts, OrderStatus, OrderView,
+    PlacedOrder,
 };
 use super::documents;
 use super::error::{AcmeError, Call};
 use super::exchange::{Note, recorded};
 use super::http::{AcmeHttp, HttpSettings, may_go_to};
+use super::signed::Signed;
 use crate::env::Env;
 use crate::model::hostname::Hostname;
 use crate::model::moment::Moment;
@@ -32,6 +34,7 @@ const ACCOUNT_LASTS: Duration = Duration::from_secs(6 * 3600);
 /// A CA reached through `instant-acme`.
 pub struct InstantAcme {
     directory_url: String,
+    profile: Option<String>,
     http: AcmeHttp,
     env: Env,
     /// Loaded accounts: each load fetches the directory.
@@ -54,12 +57,24 @@ impl InstantAcme {
             return Err(AcmeError::ours(Call::Directory, what));
         }
         let http = AcmeHttp::new(settings, env)?;
-        Ok(InstantAcme { directory_url: directory_url.to_owned(), http, env: env.clone(), accounts: Mutex::default() })
+        let directory_url = directory_url.to_owned();
+        Ok(InstantAcme { directory_url, profile: None, http, env: env.clone(), accounts: Mutex::default() })
+    }
+
+    /// The same CA, asked for certificates of this profile, one of those that its directory names.
+    #[must_use]
+    pub fn with_profile(self, profile: Option<String>) -> Self {
+        InstantAcme { profile, ..self }
     }
 
     fn remember(&self, url: &AccountUrl, account: &Account, key: &Secret) {
         let loaded = Loaded { account: account.clone(), key: key.clone(), at: self.env.now() };
         self.accounts.lock().unwrap_or_else(PoisonError::into_inner).insert(url.clone(), loaded);
+    }
+
+    /// The directory is read anew the next time: what it named was not there.
+    fn forget(&self, url: &AccountUrl) {
+        self.accounts.lock().unwrap_or_else(PoisonError::into_inner).remove(url);
     }
 
     async fn account(&self, call: Call, reference: &AccountRef) -> Result<Account, AcmeError> {
@@ -131,6 +146,7 @@ impl Authority for InstantAcme {
         let (account, _) = recorded(&note, making).await.map_err(failed)?;
         if !contacts.is_empty() {
             // The library makes an account from a known key without contacts only; setting them is repeat-safe.
+            let contacts: Vec<String> = contacts.iter().map(|c| contact(c)).collect();
             let contacts: Vec<&str> = contacts.iter().map(String::as_str).collect();
             recorded(&note, account.update_contacts(&contacts)).await.map_err(failed)?;
         }
@@ -139,34 +155,60 @@ impl Authority for InstantAcme {
         Ok(url)
     }
 
+    async fn register_bound(
+        &self,
+        key_pkcs8: &Secret,
+        contacts: &[String],
+        binding: &Binding,
+    ) -> Result<AccountUrl, AcmeError> {
+        let contacts: Vec<String> = contacts.iter().map(|c| contact(c)).collect();
+        Signed::new(&self.http, &self.directory_url, Call::NewAccount).register(key_pkcs8, &contacts, binding).await
+    }
+
+    async fn account(&self, account: &AccountRef) -> Result<AccountStatus, AcmeError> {
+        Signed::new(&self.http, &self.directory_url, Call::Account).account(account).await
+    }
+
+    async fn change_key(&self, account: &AccountRef, new_key_pkcs8: &Secret) -> Result<(), AcmeError> {
+        Signed::new(&self.http, &self.directory_url, Call::KeyChange).change_key(account, new_key_pkcs8).await
+    }
+
     async fn new_order(
         &self,
         account: &AccountRef,
         names: &[Hostname],
         replaces: Option<&str>,
     ) -> Result<PlacedOrder, AcmeError> {
+        let url = &account.url;
         let account = self.account(Call::NewOrder, account).await?;
         let identifiers: Vec<Identifier> = names.iter().map(|n| Identifier::Dns(n.as_str().to_owned())).collect();
-        let plain = NewOrder::new(&identifiers);
+        let plain = || match &self.profile {
+            Some(profile) => NewOrder::new(&identifiers).profile(profile),
+            None => NewOrder::new(&identifiers),
+        };
         let order = match replaces {
-            None => plain,
+            None => plain(),
             Some(id) => {
                 let id = CertificateIdentifier::deserialize(BorrowedStrDeserializer::<ValueError>::new(id))
                     .map_err(|e| AcmeError::ours(Call::NewOrder, format!("{id:?} is no ARI id: {e}")))?;
-                plain.replaces(id)
+                plain().replaces(id)
             }
         };
         let note = Note::default();
         let mut outcome = recorded(&note, account.new_order(&order)).await;
-        if matches!(outcome, Err(instant_acme::Error::Unsupported(_))) {
+        if replaces.is_some() && matches!(outcome, Err(instant_acme::Error::Unsupported(_))) {
             // The CA's directory has no ARI, which the library sees before it sends anything.
-            outcome = recorded(&note, account.new_order(&NewOrder::new(&identifiers))).await;
+            outcome = recorded(&note, account.new_order(&plain())).await;
         }
-        match (placed(&note, replaces), outcome) {
-            (Some(placed), _) => Ok(placed),
-            (None, Err(e)) => Err(AcmeError::judge(Call::NewOrder, &note, &e)),
-            (None, Ok(_)) => Err(AcmeError::judge(Call::NewOrder, &note, &NoOrderUrl)),
+        let failed = match (placed(&note, replaces), outcome) {
+            (Some(placed), _) => return Ok(placed),
+            (None, Err(e)) => AcmeError::judge(Call::NewOrder, &note, &e),
+            (None, Ok(_)) => AcmeError::judge(Call::NewOrder, &note, &NoOrderUrl),
+        };
+        if failed.leads_nowhere() {
+            self.forget(url);
         }
+        Err(failed)
     }
 
     async fn order(&self, account: &AccountRef, order_url: &str) -> Result<OrderView, AcmeError> {
@@ -239,6 +281,11 @@ impl Authority for InstantAcme {
             Err(e) => Err(AcmeError::judge(call, &note, &e)),
         }
     }
+}
+
+/// A contact as CAs want it: a URL (RFC 8555 §7.1.2), where people write an address.
+fn contact(address: &str) -> String {
+    if address.starts_with("mailto:") { address.to_owned() } else { format!("mailto:{address}") }
 }
 
 fn has_pending(authorization: &AuthorizationHandle<'_>, challenge_url: &str) -> bool {

@@ -17,21 +17,25 @@
 mod authority;
 mod documents;
 mod error;
+mod excerpt;
 mod exchange;
 mod http;
 mod instant;
+mod limited;
 mod problem;
 mod retry_after;
+mod signed;
 
 pub mod chain;
 pub mod csr;
 pub mod imported;
 
 pub use authority::{
-    AccountRef, AccountUrl, Authority, Authorization, AuthorizationStatus, Challenge, ChallengeStatus, DirectoryFacts,
-    OrderStatus, OrderView, PlacedOrder,
+    AccountRef, AccountStatus, AccountUrl, Authority, Authorization, AuthorizationStatus, Binding, Challenge,
+    ChallengeStatus, DirectoryFacts, OrderStatus, OrderView, PlacedOrder,
 };
 pub use error::{AcmeError, Call, Cause, Class, Kind};
 pub use http::{HttpSettings, Roots};
 pub use instant::InstantAcme;
+pub use limited::limited;
 pub use problem::ProblemDoc;

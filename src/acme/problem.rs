@@ -9,7 +9,15 @@ use crate::model::evidence::Actor;
 
 const ACME: &str = "urn:ietf:params:acme:error:";
 
-/// A problem document as the CA wrote it: stored, shown and judged whole.
+/// Longer texts are cut: a sentence for people, or a link with a token in it, is shorter.
+const LONGEST_TEXT: usize = 2000;
+/// More parts than any order has names.
+const MOST_PARTS: usize = 100;
+/// Problems with subproblems with identifiers lie within.
+const DEEPEST: usize = 6;
+
+/// A problem document as the CA wrote it: stored, shown and judged whole. Only what no sane CA writes is cut, because rows and
+/// pages carry it: texts of more than 2,000 characters, more than 100 parts, more than six levels.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ProblemDoc(Value);
@@ -17,7 +25,7 @@ pub struct ProblemDoc(Value);
 impl ProblemDoc {
     /// Takes a JSON object; anything else is no problem document.
     pub fn new(json: Value) -> Option<Self> {
-        json.is_object().then_some(ProblemDoc(json))
+        json.is_object().then(|| ProblemDoc(bounded(json, DEEPEST)))
     }
 
     pub(super) fn from_body(body: &[u8]) -> Option<Self> {
@@ -58,6 +66,22 @@ impl ProblemDoc {
     }
 }
 
+fn bounded(json: Value, levels: usize) -> Value {
+    match json {
+        Value::String(text) if text.chars().nth(LONGEST_TEXT).is_some() => {
+            Value::String(text.chars().take(LONGEST_TEXT).chain(['…']).collect())
+        }
+        Value::Array(_) | Value::Object(_) if levels == 0 => Value::Null,
+        Value::Array(parts) => parts.into_iter().take(MOST_PARTS).map(|part| bounded(part, levels - 1)).collect(),
+        Value::Object(members) => {
+            let few = members.into_iter().take(MOST_PARTS);
+            let kept = few.map(|(name, value)| (name.chars().take(LONGEST_TEXT).collect(), bounded(value, levels - 1)));
+            Value::Object(kept.collect())
+        }
+        other => other,
+    }
+}
+
 impl fmt::Display for ProblemDoc {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (kind, detail) = (self.text("type"), self.detail());
@@ -89,6 +113,19 @@ mod tests {
         assert_eq!(doc.subproblems().next().unwrap().acts(), Actor::Tenant);
         assert_eq!(doc.to_string(), "urn:ietf:params:acme:error:compound: two\\nnames");
         assert_eq!(ProblemDoc::new(json!("rateLimited")), None);
+    }
+
+    #[test]
+    fn what_no_sane_ca_writes_is_cut() {
+        let part = json!({"type": "urn:ietf:params:acme:error:caa", "detail": "x".repeat(10_000)});
+        let mut deep = json!(1);
+        for _ in 0..100 {
+            deep = json!([deep]);
+        }
+        let doc =
+            ProblemDoc::new(json!({"detail": "é".repeat(300_000), "subproblems": vec![part; 1000], "more": deep})).unwrap();
+        assert_eq!((doc.detail().chars().count(), doc.subproblems().count()), (2001, 100));
+        assert!(doc.json().to_string().len() < 300_000 && doc.json().to_string().contains("[[[[null]]]]"));
     }
 
     proptest! {

@@ -1,28 +1,41 @@
 //! CA accounts: the key is sealed and stored before the CA ever sees it, newAccount is made under the issuer's lease, and a
-//! crash between the two is healed by asking again with the same key (RFC 8555 §7.3.1 answers with the account it has).
+//! crash between the two is healed by asking again with the same key (RFC 8555 §7.3.1 answers with the account it has). The
+//! same holds for the key that follows it: stored, told, and only then used.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use super::authorities::CaPlace;
 use super::{App, AppError};
-use crate::acme::{AccountRef, AccountUrl, csr};
+use crate::acme::{AccountRef, AccountStatus, AccountUrl, AcmeError, Authority, Binding, Kind, csr};
 use crate::model::domain::Issuer;
 use crate::model::id::IssuerId;
+use crate::model::secret::Secret;
 use crate::store::issuers::{self, IssuerRow};
 use crate::telemetry::Chain;
-use crate::vault::{Context, Sealed};
+use crate::vault::{Context, Sealed, Vault, VaultError};
 
 /// Longer than the calls that make an account can take.
 const LEASE: Duration = Duration::from_secs(120);
+/// A CA that could not be reached is asked again this soon; one that said no, much later: asking costs there (Let's Encrypt:
+/// ten new accounts an address in three hours).
+const SOON: Duration = Duration::from_secs(5);
+const LATER: Duration = Duration::from_secs(15 * 60);
 
 fn context(id: &IssuerId) -> Context {
     Context::new("account-key", id.as_str())
+}
+
+/// Seals the key of an account that the CA keeps elsewhere, for the issuer of this name.
+pub fn seal_binding(vault: &Vault, env: &crate::env::Env, issuer: &str, hmac: &Secret) -> Result<Vec<u8>, VaultError> {
+    Ok(vault.seal(env, &Context::new("account-binding", issuer), hmac)?.as_bytes().to_vec())
 }
 
 /// Makes the accounts that are missing; how many there are now. A CA that does not answer is asked again next time, and one
 /// issuer's trouble does not keep another from its account.
 pub async fn ensure_all(app: &App) -> Result<usize, AppError> {
     let mut ready = 0;
-    for issuer in issuers::list(&app.store).await? {
+    for issuer in issuers::list(&app.store).await?.into_iter().filter(IssuerRow::is_in_use) {
         if issuer.account_url.is_some() {
             ready += 1;
             continue;
@@ -36,9 +49,7 @@ pub async fn ensure_all(app: &App) -> Result<usize, AppError> {
 }
 
 async fn ensure(app: &App, issuer: &IssuerRow) -> Result<bool, AppError> {
-    let Some(authority) = app.authorities.get(&issuer.name) else {
-        return Err(AppError::NoAuthority(issuer.name.clone()));
-    };
+    let authority = app.authorities.of(&CaPlace::of_row(issuer))?;
     let Some(row) = issuers::take(&app.store, &issuer.id, &app.worker, app.env.now(), LEASE).await? else {
         return Ok(false);
     };
@@ -48,8 +59,8 @@ async fn ensure(app: &App, issuer: &IssuerRow) -> Result<bool, AppError> {
         issuers::store_account(&app.store, &row.id, row.term, url, &row.caa_identities).await?;
         return Ok(true);
     }
-    let key = match row.account_key {
-        Some(sealed) => app.vault.open(&context(&row.id), &Sealed::try_from(sealed)?)?,
+    let key = match &row.account_key {
+        Some(sealed) => app.vault.open(&context(&row.id), &Sealed::try_from(sealed.clone())?)?,
         None => {
             let key = csr::new_account_key(&app.env)?;
             let sealed = app.vault.seal(&app.env, &context(&row.id), &key)?;
@@ -61,7 +72,7 @@ async fn ensure(app: &App, issuer: &IssuerRow) -> Result<bool, AppError> {
         }
     };
     let made = match authority.directory().await {
-        Ok(facts) => authority.register(&key, &app.settings.contacts).await.map(|url| (url, facts.caa_identities)),
+        Ok(facts) => register(app, &row, &authority, &key).await?.map(|url| (url, facts.caa_identities)),
         Err(e) => Err(e),
     };
     app.boundary.cross("account made").await;
@@ -80,11 +91,28 @@ async fn ensure(app: &App, issuer: &IssuerRow) -> Result<bool, AppError> {
         }
         Err(e) => {
             let said = Chain(&e).to_string();
-            tracing::warn!(issuer.name = %row.name, error = %said, "the CA gave no account; asking again soon");
-            issuers::store_account_problem(&app.store, &row.id, row.term, &said).await?;
+            tracing::warn!(issuer.name = %row.name, error = %said, "the CA gave no account");
+            let again = app.env.now() + if matches!(e.kind, Kind::Refused | Kind::Ours(_)) { LATER } else { SOON };
+            issuers::store_account_problem(&app.store, &row.id, row.term, &said, again).await?;
             Ok(false)
         }
     }
+}
+
+async fn register(
+    app: &App,
+    row: &IssuerRow,
+    authority: &Arc<dyn Authority>,
+    key: &Secret,
+) -> Result<Result<AccountUrl, AcmeError>, AppError> {
+    Ok(match &row.binding {
+        None => authority.register(key, &row.contacts).await,
+        Some((key_id, sealed)) => {
+            let context = Context::new("account-binding", &row.name);
+            let hmac = app.vault.open(&context, &Sealed::try_from(sealed.clone())?)?;
+            authority.register_bound(key, &row.contacts, &Binding { key_id: key_id.clone(), hmac }).await
+        }
+    })
 }
 
 /// The issuer's account with its key, opened for one call.
@@ -92,6 +120,83 @@ pub(super) fn open(app: &App, issuer: &Issuer) -> Result<AccountRef, AppError> {
     let (Some(url), Some(sealed)) = (&issuer.account_url, &issuer.sealed_account_key) else {
         return Err(AppError::NoAccount(issuer.name.clone()));
     };
-    let key = app.vault.open(&context(&issuer.id), &Sealed::try_from(sealed.clone())?)?;
-    Ok(AccountRef { url: AccountUrl(url.clone()), key })
+    opened(&app.vault, &issuer.id, url, sealed)
+}
+
+fn opened(vault: &Vault, id: &IssuerId, url: &str, sealed: &[u8]) -> Result<AccountRef, AppError> {
+    let key = vault.open(&context(id), &Sealed::try_from(sealed.to_vec())?)?;
+    Ok(AccountRef { url: AccountUrl(url.to_owned()), key })
+}
+
+/// How an issuer's account stands at its CA.
+pub async fn examine(vault: &Vault, authority: &dyn Authority, row: &IssuerRow) -> Result<Option<AccountStatus>, AppError> {
+    let (Some(url), Some(sealed)) = (&row.account_url, &row.account_key) else { return Ok(None) };
+    Ok(Some(authority.account(&opened(vault, &row.id, url, sealed)?).await?))
+}
+
+/// Why an account got no new key.
+#[derive(Debug, thiserror::Error)]
+pub enum RollError {
+    /// There is no account to give one to.
+    #[error("the issuer {0:?} has no account yet: `nameplate serve` opens it")]
+    NoAccount(String),
+    /// Another process has it in hand.
+    #[error("another process has the account of {0:?} in hand; try again in two minutes")]
+    Busy(String),
+    /// The CA, the store or the vault.
+    #[error(
+        "the account has its old key still, or has the new one already: run the command again, it goes on where it stopped"
+    )]
+    Stopped(#[from] AppError),
+}
+
+/// Gives an issuer's account another key. The new key is stored before the CA hears of it, so that whatever is cut off where,
+/// one of the two stored keys is the account's; a second run finds out which and goes on.
+pub async fn roll_key(app: &RollWith<'_>, authority: &dyn Authority, row: &IssuerRow, owner: &str) -> Result<(), RollError> {
+    let stopped = |e: crate::store::StoreError| RollError::Stopped(e.into());
+    if row.account_url.is_none() || row.account_key.is_none() {
+        return Err(RollError::NoAccount(row.name.clone()));
+    }
+    let taken = issuers::take(app.store, &row.id, owner, app.env.now(), LEASE).await.map_err(stopped)?;
+    let row = taken.ok_or_else(|| RollError::Busy(row.name.clone()))?;
+    let done = roll(app, authority, &row).await;
+    if done.is_err() {
+        // The lease is no use to anybody; where it cannot be given back it runs out.
+        let _ = issuers::give_back(app.store, &row.id, row.term).await;
+    }
+    Ok(done?)
+}
+
+/// What rolling a key needs.
+pub struct RollWith<'a> {
+    /// Time and chance.
+    pub env: &'a crate::env::Env,
+    /// The store.
+    pub store: &'a crate::store::Store,
+    /// The vault.
+    pub vault: &'a Vault,
+}
+
+async fn roll(app: &RollWith<'_>, authority: &dyn Authority, row: &IssuerRow) -> Result<(), AppError> {
+    let no_account = || AppError::NoAccount(row.name.clone());
+    let (url, old) = row.account_url.as_ref().zip(row.account_key.as_ref()).ok_or_else(no_account)?;
+    let old = opened(app.vault, &row.id, url, old)?;
+    let next = match &row.next_account_key {
+        Some(sealed) => opened(app.vault, &row.id, url, sealed)?,
+        None => {
+            let key = csr::new_account_key(app.env)?;
+            let sealed = app.vault.seal(app.env, &context(&row.id), &key)?;
+            if !issuers::store_next_key(app.store, &row.id, row.term, sealed.as_bytes().to_vec()).await? {
+                return Err(no_account());
+            }
+            AccountRef { url: old.url.clone(), key }
+        }
+    };
+    // A run before this one may have been cut off after the CA took the key.
+    let known = row.next_account_key.is_some() && authority.account(&next).await.is_ok();
+    if !known {
+        authority.change_key(&old, &next.key).await?;
+    }
+    issuers::promote_next_key(app.store, &row.id, row.term).await?;
+    Ok(())
 }

@@ -43,7 +43,7 @@ pub(super) async fn act(app: &App, s: &Situation, effect: Effect) -> Result<Opti
     };
     app.boundary.cross("effect done").await;
     Ok(Some(match outcome {
-        Ok(outcome) => outcome,
-        Err(e) => conclude::trouble(s, order, Some(effect), &ca::trouble(&e), app.env.now()),
+        Ok(outcome) => conclude::answered(s, outcome),
+        Err(e) => conclude::trouble(s, order, Some(effect), &ca::trouble(app, &e), app.env.now()),
     }))
 }

@@ -81,7 +81,10 @@ async fn taken(app: &App, id: &DomainId) -> Result<Advanced, AppError> {
     app.boundary.cross("lease taken").await;
     let generation = domain.generation;
     let done = match situation::around(&app.store, domain, app.edges()).await {
-        Ok(mut s) => step(app, &mut s).await,
+        Ok(mut s) => {
+            s.lap = app.lap.takes();
+            step(app, &mut s).await
+        }
         Err(e) => Err(e.into()),
     };
     let wait = match &done {

@@ -6,13 +6,10 @@ use super::App;
 use crate::model::claim::Claim;
 use crate::model::domain::{Domain, RoutingMode, Situation};
 use crate::model::hostname::Hostname;
-use crate::model::look::{Ask, CaaAsk, Depth, OwnershipAsk, RoutingAsk};
+use crate::model::look::{Ask, CaaAsk, Depth, OwnershipAsk, RoutingAsk, Turn};
 use crate::model::moment::Moment;
+pub(super) use crate::model::records::{OWNERSHIP_LABEL as TXT_LABEL, OWNERSHIP_PREFIX as TXT_PREFIX};
 
-/// The label of the ownership record: one of its own, since a CNAME may not share its owner name (RFC 1034 §3.6.2).
-pub(super) const TXT_LABEL: &str = "_nameplate-challenge";
-/// What every ownership value begins with.
-pub(super) const TXT_PREFIX: &str = "nameplate-verify=";
 /// How long an attempt may take.
 pub(super) const ATTEMPT_LIFE: Duration = Duration::from_secs(30 * 24 * 3600);
 /// An observation older than this is no ground for an order (the CA repeats its own after 7 hours).
@@ -25,6 +22,7 @@ pub(super) fn everything(app: &App, s: &Situation, superseded: Vec<String>, now:
     let d = &s.domain;
     let settings = &app.settings;
     let mut ask = Ask::new(d.hostname.clone(), settings.platform.clone());
+    ask.turn = Turn::of(&d.tenant_id, s.look_lane());
     ask.ownership = Some(OwnershipAsk {
         name: format!("{TXT_LABEL}.{}", d.hostname),
         value: s.attempt.value.clone(),

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::authorities::CaPlace;
 use super::{App, AppError, account};
-use crate::acme::{AccountRef, AcmeError, Authority, Call, Class, Kind, OrderStatus};
+use crate::acme::{AccountRef, AcmeError, Authority, Call, Class, Kind, OrderStatus, limited};
 use crate::model::conclude::{CaStatus, CaVerdict, Trouble};
 use crate::model::domain::Situation;
+use crate::model::issuer::IssuerNews;
 use crate::telemetry::Chain;
 
 /// How long one call at the CA may take with everything it needs (directory, nonce, retries): a third of the lease.
@@ -36,8 +38,7 @@ pub(super) async fn within<T>(
 /// The CA of the domain's issuer, and the account that speaks to it.
 pub(super) fn at_ca(app: &App, s: &Situation) -> Result<(Arc<dyn Authority>, AccountRef), AppError> {
     let issuer = &s.issuer;
-    let authority = app.authorities.get(&issuer.name).ok_or_else(|| AppError::NoAuthority(issuer.name.clone()))?;
-    Ok((Arc::clone(authority), account::open(app, issuer)?))
+    Ok((app.authorities.of(&CaPlace::of(issuer))?, account::open(app, issuer)?))
 }
 
 /// The CA's word for a status in ours.
@@ -52,24 +53,29 @@ pub(super) fn status(s: OrderStatus) -> CaStatus {
 }
 
 /// What a failed call means for the step.
-pub(super) fn trouble(e: &AcmeError) -> Trouble {
+pub(super) fn trouble(app: &App, e: &AcmeError) -> Trouble {
+    let in_words = || e.told_in_words().map(|at| at.since(app.env.now())).filter(|wait| !wait.is_zero());
     Trouble {
         verdict: match e.class() {
-            Class::RetryAt(wait) => CaVerdict::RetryAt(wait),
+            Class::RetryAt(wait) => CaVerdict::RetryAt(wait.or_else(in_words)),
             Class::WaitFor(_) => CaVerdict::WaitFor,
             Class::GiveUp => CaVerdict::GiveUp,
+            Class::Missing => CaVerdict::Missing,
             Class::StepAgain => CaVerdict::StepAgain,
             Class::Lost => CaVerdict::Lost,
         },
-        account_limited: e.is_rate_limited() && !of_one_name(e),
+        news: news(e),
+        limited: limited(e),
         said: Chain(e).to_string(),
         problem: e.problem.as_ref().map(ToString::to_string),
     }
 }
 
-/// Whether the limit that was hit is one name's (its certificates, its failed authorizations) and not the account's: the CA
-/// says so only in words.
-fn of_one_name(e: &AcmeError) -> bool {
-    let detail = e.problem.as_ref().map(|p| p.detail().to_ascii_lowercase()).unwrap_or_default();
-    ["already issued for", "failed authorizations", "certificates already issued"].iter().any(|words| detail.contains(words))
+/// What a failed call tells of its CA.
+fn news(e: &AcmeError) -> Option<IssuerNews> {
+    if e.is_of_the_account() {
+        Some(IssuerNews::Halted(Chain(e).to_string()))
+    } else {
+        e.is_of_the_ca().then(|| IssuerNews::Failed(Chain(e).to_string()))
+    }
 }

@@ -51,7 +51,7 @@ pub async fn check_now_if(app: &App, id: &DomainId, expect: &Expect, actor: &str
     if !expect.allows(version) {
         return Err(CheckError::Changed(version));
     }
-    app.wake.wake(&mut tx, id, now).await?;
+    app.wake.wake_first(&mut tx, id, now).await?;
     tx.commit().await?;
     Ok(())
 }

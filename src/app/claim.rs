@@ -7,8 +7,9 @@ use crate::model::claim::{Claim, ClaimStep};
 use crate::model::hostname::Hostname;
 use crate::model::id::{AttemptId, DomainId, EventId, TenantId};
 use crate::model::moment::Moment;
+use crate::model::order::Lane;
 use crate::store::claims::{self, NewClaim};
-use crate::store::{StoreError, Tx, situation};
+use crate::store::{StoreError, Tx, lap, situation};
 
 /// Why a claim was not made.
 #[derive(Debug, thiserror::Error)]
@@ -52,6 +53,19 @@ pub async fn claim_in(
     hostname: &Hostname,
     actor: &str,
 ) -> Result<Claimed, ClaimError> {
+    claim_in_lane(app, tx, tenant, hostname, actor, Lane::Single).await
+}
+
+/// The same for one of many that are imported together ([`Lane::Bulk`]): it is looked at when its turn comes, and ordered
+/// behind those made one by one.
+pub async fn claim_in_lane(
+    app: &App,
+    tx: &mut Tx,
+    tenant: &TenantId,
+    hostname: &Hostname,
+    actor: &str,
+    lane: Lane,
+) -> Result<Claimed, ClaimError> {
     let now = app.env.now();
     let slug = claims::active_tenant_slug(tx, tenant).await?.ok_or_else(|| ClaimError::NoTenant(tenant.clone()))?;
     loop {
@@ -62,12 +76,18 @@ pub async fn claim_in(
             }
             return Ok(Claimed { id, new: false });
         }
+        let first_look_at = match lane {
+            Lane::Bulk => app.lap.first_look_at(lap::last_in_line(tx, tenant).await?, now),
+            Lane::Renewal | Lane::Single => now,
+        };
         let new = NewClaim {
             id: mint!(app.env, DomainId),
             attempt_id: mint!(app.env, AttemptId),
             event_id: mint!(app.env, EventId),
             tenant_id: tenant.clone(),
             hostname: hostname.clone(),
+            lane,
+            first_look_at,
             value: fresh_value(app),
             routing_mode: app.settings.routing_mode,
             target: app.settings.target_of(&slug),
@@ -78,7 +98,9 @@ pub async fn claim_in(
             // The same tenant claimed the same name a moment ago: answer with that claim.
             continue;
         }
-        app.wake.wake(tx, &new.id, now).await?;
+        if lane != Lane::Bulk {
+            app.wake.wake(tx, &new.id, now).await?;
+        }
         let relay = app.bells.relay.clone();
         let (id, hostname, tenant) = (new.id.clone(), hostname.clone(), tenant.clone());
         tx.after_commit(move || {

@@ -1,19 +1,37 @@
 //! The dispatcher: one round gives the grants of one issuer, under the lock of its row, in one transaction.
+//!
+//! A round reads no more of the queue than it can grant: the heads of the lanes. Orders whose own limits have no room are set
+//! aside until those have, so that the next page of heads is free of them.
+
+use std::collections::HashMap;
+use std::time::Duration;
 
 use super::{App, AppError};
 use crate::mint;
-use crate::model::dispatch::{Dispatched, Waiting, dispatch};
+use crate::model::dispatch::{Dispatched, dispatch};
 use crate::model::id::{DomainId, GrantId, IssuerId, OrderId};
-use crate::model::ledger::{GRANT_LIFE, ORDERS_PER_ACCOUNT, UNANSWERED};
+use crate::model::issuer::{Circuit, PATIENCE};
+use crate::model::ledger::{Bucket, GRANT_LIFE, Limit, UNANSWERED};
+use crate::model::limits::{ACCOUNT, LimitName, Limits, spends};
 use crate::model::moment::Moment;
 use crate::store::dispatching::{self, NewGrant, Terms, WaitingRow};
-use crate::store::issuers;
+use crate::store::{issuer_health, issuers};
+
+/// The most that one round grants.
+const MOST: u32 = 1_000;
+/// Names that could go to another issuer are looked at anew, so many a round, unless they were within this time.
+const LOOKS: i64 = 50;
+const LOOKED: Duration = Duration::from_secs(300);
+/// So many pages of heads are gone through in one round; the next goes on at once.
+const PAGES: usize = 50;
 
 /// One round for every issuer; when the next is due.
 pub async fn round(app: &App) -> Result<Option<Moment>, AppError> {
     let mut next: Option<Moment> = None;
-    for issuer in issuers::list(&app.store).await? {
-        if let Some(at) = round_of(app, &issuer.id).await? {
+    let all = issuers::list(&app.store).await?;
+    let usable = all.iter().filter(|issuer| issuer.is_in_use() && issuer.account_url.is_some()).count();
+    for issuer in all {
+        if let Some(at) = round_of(app, &issuer.id, usable > 1).await? {
             next = Some(next.map_or(at, |n| n.min(at)));
         }
     }
@@ -21,63 +39,118 @@ pub async fn round(app: &App) -> Result<Option<Moment>, AppError> {
 }
 
 /// One round for one issuer.
-async fn round_of(app: &App, id: &IssuerId) -> Result<Option<Moment>, AppError> {
+async fn round_of(app: &App, id: &IssuerId, others: bool) -> Result<Option<Moment>, AppError> {
     let mut tx = app.store.begin().await?;
     let Some(issuer) = issuers::lock(&mut tx, id).await? else { return Ok(None) };
     let now = app.env.now();
     dispatching::close_overdue(&mut tx, id, now).await?;
-    let usable = issuer.account_url.is_some() && issuer.not_before <= now;
-    let waiting = dispatching::waiting(&mut tx, id, now).await?;
     let later = dispatching::next_eligible(&mut tx, id, now).await?;
-    let (Some(limit), false) = (issuer.limits.get(ORDERS_PER_ACCOUNT).copied(), waiting.is_empty()) else {
+    let circuit = issuer_health::of(&mut tx, id).await?.circuit(now);
+    if matches!(circuit, Circuit::Open(_) | Circuit::Halted) {
+        // Whoever may go to another issuer is looked at anew, which chooses.
+        if others {
+            for id in issuers::look_anew(&mut tx, id, now - LOOKED, LOOKS, now).await? {
+                app.wake.wake(&mut tx, &id, now).await?;
+            }
+        }
+        tx.commit().await?;
+        return Ok(if let Circuit::Open(until) = circuit { Some(until) } else { None });
+    }
+    let usable = issuer.account_url.is_some() && issuer.not_before <= now;
+    if !usable || !dispatching::anybody(&mut tx, id, now).await? {
+        tx.commit().await?;
+        let again = (issuer.account_url.is_some() && issuer.not_before > now).then_some(issuer.not_before);
+        return Ok(again.or(later));
+    }
+    // A CA that failed is asked for one order at a time until it answers.
+    let probing = circuit == Circuit::Probing;
+    if probing && dispatching::is_asking(&mut tx, id).await? {
         tx.commit().await?;
         return Ok(later);
-    };
-    if !usable {
-        tx.commit().await?;
-        return Ok(issuer.account_url.is_some().then_some(issuer.not_before));
     }
-    let bucket = dispatching::bucket(&mut tx, id, ORDERS_PER_ACCOUNT, "account", now).await?;
-    let list: Vec<Waiting> = waiting.iter().map(|w| w.waiting.clone()).collect();
+    let spent = dispatching::spent(&mut tx, id, now).await?;
+    let limit = issuer.limits.get(&LimitName::OrdersPerAccount).copied();
+    let account = spent.get(&(LimitName::OrdersPerAccount, ACCOUNT.to_owned())).copied().unwrap_or_default();
+    let free = room(account, limit, now).min(if probing { 1 } else { MOST });
+    if free == 0 {
+        tx.commit().await?;
+        return Ok(limit.map(|limit| account.earliest(limit, now)));
+    }
     let turn = u64::try_from(issuer.granted).unwrap_or(0);
-    let given = dispatch(&list, bucket, limit, turn, now);
-    let chosen = grants(app, &given, &waiting);
     let mut grants = Vec::new();
-    if !chosen.is_empty() {
-        let expires_at = now + GRANT_LIFE;
-        let terms = Terms {
-            issuer: id,
-            limit_name: ORDERS_PER_ACCOUNT,
-            key: "account",
-            interval: limit.interval(),
-            expires_at,
-            spend_deadline: expires_at + UNANSWERED,
-        };
-        grants = dispatching::give(&mut tx, &terms, chosen, now).await?;
-        for g in &grants {
-            app.wake.wake(&mut tx, &g.domain_id, now).await?;
+    let mut next = later;
+    for _ in 0..PAGES {
+        // One more than can be granted, so that there is somebody to tell when the next round is due.
+        let heads = dispatching::heads(&mut tx, id, now, free + 1).await?;
+        let given =
+            dispatch(&heads.iter().map(|h| h.waiting.clone()).collect::<Vec<_>>(), &issuer.limits, &spent, turn, now);
+        let held: Vec<(OrderId, LimitName, Moment)> = given
+            .places
+            .iter()
+            .filter_map(|p| p.held.filter(|(_, room)| *room > now).map(|(limit, room)| (p.order_id.clone(), limit, room)))
+            .collect();
+        dispatching::hold(&mut tx, &held).await?;
+        if others {
+            let long = held.iter().filter(|(.., room)| *room > now + PATIENCE).map(|(order, ..)| order);
+            let long: Vec<DomainId> = domains_of(long, &heads);
+            for id in &long {
+                app.wake.wake(&mut tx, id, now).await?;
+            }
+            issuers::ask_for_looks(&mut tx, &long, now).await?;
         }
+        if !given.grants.is_empty() {
+            let expires_at = now + GRANT_LIFE;
+            let terms = Terms { issuer: id, turn, expires_at, spend_deadline: expires_at + UNANSWERED };
+            let chosen = chosen(app, &given, &heads, &issuer.limits);
+            grants = dispatching::give(&mut tx, &terms, chosen, now).await?;
+        }
+        next = given.next_at().into_iter().chain(later).min();
+        if held.is_empty() {
+            break;
+        }
+        // Whoever was set aside made room for others, whom nobody has read yet.
+        next = Some(now);
+        if !given.grants.is_empty() {
+            break;
+        }
+    }
+    for g in &grants {
+        app.wake.wake(&mut tx, &g.domain_id, now).await?;
     }
     app.boundary.cross("before the grants' commit").await;
     tx.commit().await?;
     app.meters.grants(grants.len());
     app.boundary.cross("grants given").await;
     if !grants.is_empty() {
-        tracing::info!(issuer.name = %issuer.name, grants = grants.len(), waiting = given.places.len(), "grants given");
+        tracing::info!(issuer.name = %issuer.name, grants = grants.len(), "grants given");
     }
-    Ok(given.next_at().into_iter().chain(later).min())
+    Ok(next)
 }
 
-fn grants(app: &App, given: &Dispatched, waiting: &[WaitingRow]) -> Vec<NewGrant> {
-    let domain_of = |order: &OrderId| -> Option<DomainId> {
-        waiting.iter().find(|w| w.waiting.order_id == *order).map(|w| w.domain_id.clone())
-    };
-    given
-        .grants
-        .iter()
-        .filter_map(|order_id| {
-            let domain_id = domain_of(order_id)?;
-            Some(NewGrant { id: mint!(app.env, GrantId), order_id: order_id.clone(), domain_id })
+fn domains_of<'a>(orders: impl Iterator<Item = &'a OrderId>, heads: &[WaitingRow]) -> Vec<DomainId> {
+    let by_order: HashMap<&OrderId, &DomainId> = heads.iter().map(|h| (&h.waiting.order_id, &h.domain_id)).collect();
+    orders.filter_map(|order| by_order.get(order).map(|id| (*id).clone())).collect()
+}
+
+/// How many orders the account may make now.
+fn room(account: Bucket, limit: Option<Limit>, now: Moment) -> u32 {
+    limit.map_or(MOST, |limit| account.available(limit, now)).min(MOST)
+}
+
+fn chosen(app: &App, given: &Dispatched, heads: &[WaitingRow], limits: &Limits) -> Vec<NewGrant> {
+    let by_order: HashMap<&OrderId, &WaitingRow> = heads.iter().map(|h| (&h.waiting.order_id, h)).collect();
+    let grant = |order_id: &OrderId| {
+        let head = by_order.get(order_id)?;
+        Some(NewGrant {
+            id: mint!(app.env, GrantId),
+            order_id: order_id.clone(),
+            domain_id: head.domain_id.clone(),
+            tenant_id: head.waiting.tenant_id.clone(),
+            lane: head.waiting.lane,
+            spends: spends(limits, &head.waiting.name)
+                .map(|(limit, numbers, key)| (limit, numbers, key.to_owned()))
+                .collect(),
         })
-        .collect()
+    };
+    given.grants.iter().filter_map(grant).collect()
 }

@@ -13,9 +13,12 @@ pub mod account;
 mod act;
 pub mod advance;
 mod ask;
+pub mod authorities;
 mod ca;
 pub mod check;
+mod choice;
 pub mod claim;
+pub mod connect;
 pub mod contacts;
 pub mod dispatch;
 pub mod expect;
@@ -23,9 +26,11 @@ pub mod explain;
 pub mod fleet;
 pub mod imports;
 mod keys;
+pub mod lap;
 pub mod links;
 mod observe;
 pub mod offboard;
+pub mod pair;
 pub mod preflight;
 pub mod remove;
 pub mod restore;
@@ -35,13 +40,12 @@ pub mod show;
 pub mod tenants;
 pub mod tokens;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use tokio::sync::Notify;
 
-use crate::acme::{AcmeError, Authority};
+use crate::acme::AcmeError;
 use crate::dns::Look;
 use crate::env::Env;
 use crate::model::conclude::FRESH_EDGE;
@@ -71,8 +75,6 @@ pub struct Settings {
     pub preflight: bool,
     /// At least so many edges must count before a certificate is ordered or called active.
     pub min_edges: usize,
-    /// Contact addresses for CA accounts.
-    pub contacts: Vec<String>,
 }
 
 impl Settings {
@@ -124,8 +126,8 @@ pub struct App {
     pub look: Arc<dyn Look>,
     /// Asks public names.
     pub reach: Arc<dyn Reach>,
-    /// The CAs by issuer name.
-    pub authorities: Arc<HashMap<String, Arc<dyn Authority>>>,
+    /// The CAs by issuer.
+    pub authorities: Arc<dyn authorities::Authorities>,
     /// The alarm clock.
     pub wake: Arc<dyn Wake>,
     /// What the operator decided.
@@ -138,6 +140,8 @@ pub struct App {
     pub fleet: fleet::Snapshots,
     /// What is known of an outage of our own.
     pub outage: Arc<preflight::Outage>,
+    /// How fast imported names are looked at.
+    pub lap: Arc<lap::Lap>,
     /// Where a step may be cut.
     pub boundary: Arc<dyn Boundary>,
     /// What is counted.

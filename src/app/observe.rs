@@ -2,8 +2,9 @@
 
 use std::net::IpAddr;
 
-use super::{App, AppError, ask, ca, keys, preflight};
-use crate::acme::{AuthorizationStatus, Call, OrderStatus, chain};
+use super::{App, AppError, ask, ca, choice, keys, preflight};
+use crate::acme::chain::{self, ChainError};
+use crate::acme::{AuthorizationStatus, Call, OrderStatus};
 use crate::mint;
 use crate::model::checks;
 use crate::model::conclude::{self, AuthorizationSeen, CaStatus, Challenge, Conclusion, Former, Looked, Presence};
@@ -54,8 +55,13 @@ async fn dns(app: &App, s: &mut Situation) -> Result<Conclusion, AppError> {
     let began = app.env.now();
     let label = format!("{}.{}", ask::TXT_LABEL, s.domain.hostname);
     let seen = app.look.look(&ask).await;
+    if let Some(wait) = seen.put_off {
+        // Nothing was seen, so nothing changes but the time; whoever reads the page is told it.
+        return Ok(Outcome::of(s, app.env.now() + wait).into());
+    }
     let mut findings = checks::judge(&ask, &seen);
     preflight::behind_proxy(app, s, &mut findings).await?;
+    choice::of_issuer(app, s, &ask, &seen, &mut findings).await?;
     if s.issuer.account_url.is_none() {
         // What the CA calls itself in CAA is not known before it answered us: nothing is allowed on that ground.
         findings.retain(|f| f.check != Check::Caa);
@@ -85,6 +91,7 @@ fn issuer_not_ready(s: &Situation) -> Finding {
         expected: format!("an account at {}", s.issuer.name),
         observed: vec![format!("{} has not given us an account yet", s.issuer.name)],
         seen_by: Vec::new(),
+        views: Vec::new(),
         advice: Reason::IssuerNotReady.sentence().to_owned(),
         found_at: None,
         found_via: None,
@@ -179,7 +186,7 @@ async fn authorization(app: &App, s: &Situation, order: &Order) -> Result<Conclu
     let now = app.env.now();
     let list = match read {
         Ok(list) => list,
-        Err(e) => return Ok(conclude::trouble(s, order, None, &ca::trouble(&e), now).into()),
+        Err(e) => return Ok(conclude::trouble(s, order, None, &ca::trouble(app, &e), now).into()),
     };
     let Some(a) = list.into_iter().find(|a| a.name == s.domain.hostname) else {
         let seen = AuthorizationSeen { status: CaStatus::Invalid, http01: None, problem: None };
@@ -206,7 +213,7 @@ async fn order_at_ca(app: &App, s: &Situation, order: &Order) -> Result<Conclusi
     let url = order.url.as_deref().unwrap_or_default();
     let view = match ca::within(app, Call::Order, authority.order(&account, url)).await {
         Ok(view) => view,
-        Err(e) => return Ok(conclude::trouble(s, order, None, &ca::trouble(&e), app.env.now()).into()),
+        Err(e) => return Ok(conclude::trouble(s, order, None, &ca::trouble(app, &e), app.env.now()).into()),
     };
     let mut problem = view.problem.map(|p| p.to_string());
     if view.status == OrderStatus::Invalid && problem.is_none() {
@@ -223,7 +230,7 @@ async fn issued_chain(app: &App, s: &Situation, order: &Order) -> Result<Conclus
     let url = order.url.as_deref().unwrap_or_default();
     let pem = match ca::within(app, Call::Certificate, authority.certificate(&account, url)).await {
         Ok(pem) => pem,
-        Err(e) => return Ok(conclude::trouble(s, order, None, &ca::trouble(&e), app.env.now()).into()),
+        Err(e) => return Ok(conclude::trouble(s, order, None, &ca::trouble(app, &e), app.env.now()).into()),
     };
     let key = keys::order_key(app, order)?;
     let now = app.env.now();
@@ -242,9 +249,18 @@ async fn issued_chain(app: &App, s: &Situation, order: &Order) -> Result<Conclus
             conclude::chain(s, order, certificate, now).into()
         }
         Err(e) => {
+            // What arrived damaged, or before its time, may be whole at the next look; another certificate is no other then.
+            let passes = matches!(
+                e,
+                ChainError::NotAChain { .. }
+                    | ChainError::NotACertificate { .. }
+                    | ChainError::BrokenLink { .. }
+                    | ChainError::NotValidNow { .. }
+            );
             let t = conclude::Trouble {
-                verdict: conclude::CaVerdict::GiveUp,
-                account_limited: false,
+                verdict: if passes { conclude::CaVerdict::Missing } else { conclude::CaVerdict::GiveUp },
+                news: None,
+                limited: None,
                 said: format!("the CA's chain was refused: {e}"),
                 problem: None,
             };

@@ -164,6 +164,7 @@ pub async fn dangling(app: &App, tenant: &TenantId, after: Option<&DomainId>, li
 async fn look(app: &App, domain: Domain) -> (Domain, Verdict, Vec<String>) {
     let mut question = Ask::new(domain.hostname.clone(), app.settings.platform.clone());
     question.depth = Depth::Routine;
+    question.turn.tenant = Some(domain.tenant_id.clone());
     question.routing = Some(ask::routing(app, &domain));
     let seen = app.look.look(&question).await;
     let finding = checks::judge(&question, &seen).into_iter().find(|f| f.check == Check::Routing);

@@ -48,7 +48,7 @@ pub async fn begin(store: &Store, env: &Env) -> Result<Restored, RestoreError> {
     let grants = restore::spend_open_grants(&mut tx, now).await?;
     for issuer in &all {
         for (name, limit) in &issuer.limits {
-            restore::spend_limit(&mut tx, &issuer.id, name, ledger::spent_before(now, limit.burst, *limit)).await?;
+            restore::spend_limit(&mut tx, &issuer.id, name.as_str(), ledger::spent_before(now, limit.burst, *limit)).await?;
         }
     }
     let invitations = restore::revoke_invitations(&mut tx, now).await?;

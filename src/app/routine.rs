@@ -6,7 +6,7 @@ use super::{App, AppError, observe, preflight};
 use crate::model::checks;
 use crate::model::domain::Domain;
 use crate::model::id::DomainId;
-use crate::model::look::Depth;
+use crate::model::look::{Depth, Lane, Turn};
 use crate::model::routine;
 use crate::store::routine::Cursor;
 use crate::store::{self, situation};
@@ -74,6 +74,7 @@ async fn look(app: &App, domain: Domain) -> Result<Option<DomainId>, AppError> {
     let s = situation::around(&app.store, domain, app.edges()).await?;
     let mut ask = observe::question(app, &s, Vec::new()).await;
     ask.depth = Depth::Routine;
+    ask.turn = Turn::of(&s.domain.tenant_id, Lane::Routine);
     let seen = app.look.look(&ask).await;
     let mut findings = checks::judge(&ask, &seen);
     preflight::behind_proxy(app, &s, &mut findings).await?;

@@ -3,6 +3,7 @@
 mod build;
 mod document;
 mod listed;
+mod pair;
 mod portal;
 mod record;
 pub(in crate::app) mod rfc3339;
@@ -17,8 +18,8 @@ use crate::store::views::{self, DomainFilter, DomainRow, EventFilter};
 use crate::store::{Store, StoreResult, Tx};
 
 pub use document::{
-    AttemptView, CertificateView, CheckView, DomainSummary, DomainView, EventView, OrderView, ProbeView, RolloutView,
-    TenantRef,
+    AttemptView, CertificateView, CheckView, DomainSummary, DomainView, EventView, OrderView, PartnerView, ProbeView,
+    RolloutView, TenantRef,
 };
 pub use listed::{CertificateDocument, ContactView, EdgeView, OpenOrderView, PastAttempt, TenantView, TokenView};
 pub use portal::{ListedDomain, certificate_names, history, listing, moved, position};

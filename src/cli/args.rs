@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 
 use super::backup::{BackupArgs, RestoredArgs};
+use super::bench::BenchCommand;
 use super::certificate::CertificateCommand;
 use super::doctor::DoctorArgs;
+use super::issuer::IssuerCommand;
 use super::links::{HandOffLinkArgs, PortalLinkArgs};
 use super::manual::{CompletionsArgs, ManArgs};
 use super::tenant_remove::RemoveArgs;
@@ -43,6 +45,9 @@ pub(super) enum Command {
     /// Import the certificate of the platform's own hosts
     #[command(subcommand)]
     Certificate(CertificateCommand),
+    /// Add, list and test CAs, and look after our accounts there
+    #[command(subcommand)]
+    Issuer(IssuerCommand),
     /// Make tokens and take them back
     #[command(subcommand)]
     Token(TokenCommand),
@@ -52,6 +57,9 @@ pub(super) enum Command {
     PortalLink(PortalLinkArgs),
     /// Make a link that shows one domain's records to whoever owns its DNS, over the API
     HandOffLink(HandOffLinkArgs),
+    /// What DNS providers need to know to set records themselves
+    #[command(subcommand)]
+    DomainConnect(super::domain_connect::DomainConnectCommand),
     /// Tell the whole story of one hostname, and what happens next
     Explain(super::explain::ExplainArgs),
     /// Copy the database while it is in use
@@ -60,6 +68,12 @@ pub(super) enum Command {
     Restored(RestoredArgs),
     /// Look at this installation: what is wrong and what to do
     Doctor(DoctorArgs),
+    /// Run the product on virtual time, to plan capacity
+    #[command(subcommand)]
+    Simulate(super::simulate::SimulateCommand),
+    /// Measure what this machine can do
+    #[command(subcommand)]
+    Bench(BenchCommand),
     /// Check the configuration, or describe its keys
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -170,6 +184,20 @@ pub(super) enum DomainCommand {
         /// For which tenant, by slug or id; an operator's token needs it
         #[arg(long)]
         tenant: Option<String>,
+        /// Also claim its other half, www or the bare name, and link both
+        #[arg(long)]
+        with_www: bool,
+        /// Which of the two the visitors of the other are sent on to
+        #[arg(long, value_name = "HOSTNAME", requires = "with_www")]
+        redirect_to: Option<String>,
+    },
+    /// Send visitors on to the other half, www or the bare name
+    Redirect {
+        /// Id or hostname
+        domain: String,
+        /// Keep them here from now on
+        #[arg(long)]
+        off: bool,
     },
     /// List domains
     List {

@@ -6,12 +6,12 @@ use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::{Out, Surroundings, load, open_store};
+use super::{Out, Surroundings, load};
 use crate::app::imports::{self, Files, Imported, Listed};
 use crate::env::Env;
 use crate::model::moment::Moment;
 use crate::model::secret::Secret;
-use crate::roles::open_vault;
+use crate::roles::{open_current, open_vault};
 
 /// Days before its end from which a certificate is pointed out.
 const SOON_DAYS: i64 = 21;
@@ -60,7 +60,7 @@ pub(super) async fn run(
             told(&done?, out)?;
         }
         CertificateCommand::List => {
-            let store = open_store(&config).await?;
+            let store = open_current(&config).await?;
             let (listed, uncovered) = imports::list(&store).await?;
             store.close().await;
             list(&listed, uncovered, env.now(), out)?;

@@ -13,8 +13,6 @@ use crate::env::Env;
 use crate::roles::{ControlPlane, EDGE_DRAIN, ServeListeners, run_edge};
 use crate::telemetry;
 
-pub use crate::roles::open_store;
-
 /// The file that is read where no other is named.
 const DEFAULT_FILE: &str = "nameplate.toml";
 

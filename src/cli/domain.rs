@@ -29,13 +29,27 @@ pub(super) async fn run(surroundings: &Surroundings, args: DomainArgs, out: &mut
     let api = ApiClient::new(surroundings, args.server, args.token)?;
     let shown: Shown = match args.command {
         DomainCommand::List { tenant, hostname, claim } => return list(&api, tenant, hostname, claim, out).await,
-        DomainCommand::Add { hostname, tenant } => {
-            let body = serde_json::json!({ "hostname": hostname, "tenant": tenant });
+        DomainCommand::Add { hostname, tenant, with_www, redirect_to } => {
+            let mut body = serde_json::json!({ "hostname": hostname, "tenant": tenant });
+            if with_www {
+                body["with_partner"] = true.into();
+                body["redirect_to"] = redirect_to.into();
+            }
             api.send(api.request(Method::POST, "/api/v1/domains").json(&body)).await?
         }
         DomainCommand::Show { domain } => {
             let id = find(&api, &domain).await?;
             api.send(api.request(Method::GET, &format!("/api/v1/domains/{id}"))).await?
+        }
+        DomainCommand::Redirect { domain, off } => {
+            let id = find(&api, &domain).await?;
+            let path = format!("/api/v1/domains/{id}");
+            let shown: Shown = api.send(api.request(Method::GET, &path)).await?;
+            let to = shown.view.hostname.partner().filter(|_| !off);
+            if to.is_none() && !off {
+                bail!("{} has no other half: only a registered domain and its www belong together", shown.view.hostname);
+            }
+            api.send(api.request(Method::PATCH, &path).json(&serde_json::json!({ "redirect_to": to }))).await?
         }
         DomainCommand::Check { domain } => {
             let id = find(&api, &domain).await?;

@@ -15,6 +15,9 @@ pub(super) fn print(shown: &Shown, out: &mut Out<'_>) -> io::Result<()> {
         if view.hostname_display == view.hostname.as_str() { String::new() } else { format!(" ({})", view.hostname) };
     out.line(&format!("{}{ascii}  {}  {}", view.hostname_display, view.claim, view.id))?;
     out.line(&view.sentence)?;
+    if let Some(partner) = view.partner.as_ref().filter(|_| view.claim.is_open()) {
+        out.line(&partner.sentence)?;
+    }
     if view.claim.is_open() {
         out.line("")?;
         let rows: Vec<_> =

@@ -5,11 +5,11 @@ use std::path::Path;
 use anyhow::bail;
 
 use super::args::EdgeCommand;
-use super::{Out, Surroundings, load, open_store};
+use super::{Out, Surroundings, load};
 use crate::app::show::EdgeView;
 use crate::env::Env;
 use crate::model::id::EdgeId;
-use crate::roles::open_feed;
+use crate::roles::{open_current, open_feed};
 use crate::store::Store;
 use crate::store::edges::{self, EdgeRow, EdgeStatus};
 
@@ -23,20 +23,20 @@ pub(super) async fn run(
     let config = load(surroundings, file)?;
     match command {
         EdgeCommand::List => {
-            let store = open_store(&config).await?;
+            let store = open_current(&config).await?;
             let head = edges::head(&store).await?;
             let views = edges::list(&store).await?.into_iter().map(|row| EdgeView::new(row, head, env.now()));
             list(&views.collect::<Vec<_>>(), out)?;
             store.close().await;
         }
         EdgeCommand::Drain { edge } => {
-            let store = open_store(&config).await?;
+            let store = open_current(&config).await?;
             let row = set(&store, &edge, EdgeStatus::Drained).await?;
             told(&store, env, &row.id, &format!("{} counts no more and can be taken down.", row.name), out).await?;
             store.close().await;
         }
         EdgeCommand::Undrain { edge } => {
-            let store = open_store(&config).await?;
+            let store = open_current(&config).await?;
             let row = set(&store, &edge, EdgeStatus::Active).await?;
             told(&store, env, &row.id, &format!("{} counts again once it is heard of.", row.name), out).await?;
             store.close().await;

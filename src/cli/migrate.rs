@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use super::{Out, Surroundings, load, open_store};
+use super::{Out, Surroundings, load};
+use crate::roles::open_store;
 
 pub(super) async fn run(surroundings: &Surroundings, file: Option<&Path>, out: &mut Out<'_>) -> anyhow::Result<()> {
     let store = open_store(&load(surroundings, file)?).await?;

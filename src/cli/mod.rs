@@ -8,27 +8,31 @@
 
 mod args;
 mod backup;
+mod bench;
 mod certificate;
 mod client;
 mod compose;
 mod config;
 mod doctor;
 mod domain;
+mod domain_connect;
 mod domain_text;
 mod edge;
 mod explain;
+mod issuer;
 mod links;
 mod manual;
 mod migrate;
 mod out;
 mod run;
 mod sandbox;
+mod simulate;
 mod surroundings;
 mod tenant;
 mod tenant_remove;
 mod token;
 
-pub use compose::{load, open_store};
+pub use compose::load;
 pub use out::Out;
 pub use run::run;
 pub use surroundings::Surroundings;

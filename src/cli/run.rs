@@ -7,8 +7,8 @@ use clap::Parser as _;
 use super::args::{Cli, Command, EdgeArgs};
 use super::compose::run_role;
 use super::{
-    Out, Surroundings, backup, certificate, config, doctor, domain, edge, explain, links, manual, migrate, sandbox, tenant,
-    token,
+    Out, Surroundings, backup, bench, certificate, config, doctor, domain, domain_connect, edge, explain, issuer, links,
+    manual, migrate, sandbox, simulate, tenant, token,
 };
 use crate::config::Role;
 use crate::env::Env;
@@ -40,14 +40,18 @@ pub async fn run(surroundings: &Surroundings, env: &Env, out: &mut dyn Write, er
         Command::Migrate => migrate::run(surroundings, file, &mut out).await,
         Command::Tenant(command) => tenant::run(surroundings, file, env, command, &mut out).await,
         Command::Certificate(command) => certificate::run(surroundings, file, env, command, &mut out).await,
+        Command::Issuer(command) => issuer::run(surroundings, file, env, command, &mut out).await,
         Command::Token(command) => token::run(surroundings, file, env, command, &mut out).await,
         Command::Domain(args) => domain::run(surroundings, args, &mut out).await,
         Command::PortalLink(args) => links::portal(surroundings, args, &mut out).await,
         Command::HandOffLink(args) => links::hand_off(surroundings, args, &mut out).await,
+        Command::DomainConnect(command) => domain_connect::run(surroundings, file, command, &mut out),
         Command::Explain(args) => explain::run(surroundings, args, &mut out).await,
         Command::Backup(args) => backup::backup(surroundings, file, args, &mut out).await,
         Command::Restored(args) => backup::restored(surroundings, file, env, args, &mut out).await,
         Command::Doctor(args) => doctor::run(surroundings, file, env, args, &mut out).await,
+        Command::Simulate(command) => simulate::run(env, command, &mut out).await,
+        Command::Bench(command) => bench::run(env, command, &mut out).await,
         Command::Config(command) => config::run(surroundings, file, command, &mut out),
         Command::Completions(args) => manual::completions(&args, &mut out),
         Command::Man(args) => manual::man(args, &mut out),

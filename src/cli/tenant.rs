@@ -3,12 +3,13 @@
 use std::path::Path;
 
 use super::args::TenantCommand;
-use super::{Out, Surroundings, load, open_store, tenant_remove};
+use super::{Out, Surroundings, load, tenant_remove};
 use crate::app::show::TenantView;
 use crate::app::tenants::{self, NewTenant};
 use crate::config::Config;
 use crate::env::Env;
 use crate::model::tenant::Tenant;
+use crate::roles::open_current;
 
 /// The document that the API gives out, too.
 fn view(config: &Config, tenant: Tenant) -> TenantView {
@@ -27,7 +28,7 @@ pub(super) async fn run(
     out: &mut Out<'_>,
 ) -> anyhow::Result<()> {
     let config = load(surroundings, file)?;
-    let store = open_store(&config).await?;
+    let store = open_current(&config).await?;
     match command {
         TenantCommand::Add { slug, name } => {
             let new = NewTenant { slug: &slug, name: name.as_deref() };

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 
 use super::args::{NewToken, TokenCommand};
-use super::{Out, Surroundings, load, open_store};
+use super::{Out, Surroundings, load};
 use crate::app::show::TokenView;
 use crate::app::tenants;
 use crate::app::tokens::{self, Principal};
@@ -15,7 +15,7 @@ use crate::env::Env;
 use crate::model::id::{TenantId, TokenId};
 use crate::model::label::Label;
 use crate::model::tenant::{Tenant, TenantStatus};
-use crate::roles::open_feed;
+use crate::roles::{open_current, open_feed};
 use crate::store::tokens::TokenRow;
 use crate::store::{self, Store, StoreError};
 
@@ -35,18 +35,18 @@ pub(super) async fn run(
     match command {
         TokenCommand::Create(new) if new.edge => create_join(&config, env, &new, out).await?,
         TokenCommand::Create(new) => {
-            let store = open_store(&config).await?;
+            let store = open_current(&config).await?;
             create(&store, env, &new, out).await?;
             store.close().await;
         }
         TokenCommand::List { tenant } => {
-            let store = open_store(&config).await?;
+            let store = open_current(&config).await?;
             list(&store, tenant.as_deref(), out).await?;
             store.close().await;
         }
         TokenCommand::Revoke { id } => {
             let id: TokenId = id.parse()?;
-            let store = open_store(&config).await?;
+            let store = open_current(&config).await?;
             revoke(&store, env, &id).await?;
             let row = tokens::find(&store, &Principal::Operator, &id).await?;
             store.close().await;

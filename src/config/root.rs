@@ -1,9 +1,9 @@
 //! All sections together, and what each role cannot do without.
 
 use super::{
-    ApiConfig, BrandConfig, ConfigError, DatabaseConfig, DnsConfig, EdgeConfig, FeedConfig, IssuerConfig, JobsConfig, Key,
-    LogConfig, MetricsConfig, NamesConfig, PortalConfig, Problem, ReachConfig, Reader, RoutingConfig, ServerConfig, Sources,
-    VaultConfig,
+    ApiConfig, BrandConfig, ConfigError, DatabaseConfig, DnsConfig, DomainConnectConfig, EdgeConfig, FeedConfig,
+    IssuerConfig, JobsConfig, Key, LogConfig, LooksConfig, MetricsConfig, NamesConfig, PortalConfig, Problem, ReachConfig,
+    Reader, RoutingConfig, ServerConfig, Sources, VaultConfig,
 };
 use crate::model::domain::RoutingMode;
 use crate::model::hostname::{Hostname, NameRules};
@@ -23,6 +23,8 @@ pub struct Config {
     pub names: NamesConfig,
     pub routing: RoutingConfig,
     pub dns: DnsConfig,
+    pub domain_connect: Option<DomainConnectConfig>,
+    pub looks: LooksConfig,
     pub issuers: Vec<IssuerConfig>,
     pub reach: ReachConfig,
     pub feed: FeedConfig,
@@ -68,6 +70,8 @@ impl Config {
             names: NamesConfig::read(r),
             routing: RoutingConfig::read(r),
             dns: DnsConfig::read(r),
+            domain_connect: DomainConnectConfig::read(r),
+            looks: LooksConfig::read(r),
             issuers: IssuerConfig::read_all(r),
             reach: ReachConfig::read(r),
             feed: FeedConfig::read(r),
@@ -95,6 +99,8 @@ impl Config {
             need(suffix, "routing.canonical_suffix", "the tenants' canonical hosts live in it");
             let shared = self.routing.mode == RoutingMode::Shared;
             need(!shared || self.routing.shared_target.is_some(), "routing.shared_target", "routing.mode is shared");
+            let keyed = self.domain_connect.as_ref().is_none_or(|connect| connect.key.is_some());
+            need(keyed, "domain_connect.key", "links are signed with it, as domain_connect.provider_id is set");
         }
         if role == Role::Serve {
             need(self.server.public_url.is_some(), "server.public_url", "every link is built from it");
@@ -126,6 +132,12 @@ impl Config {
             target: self.routing.apex_target.as_ref().map(|name| name.as_str().to_owned()),
             addresses: self.routing.apex_addresses.clone(),
         }
+    }
+
+    /// The zone in which each tenant has a target of its own; none where all share one.
+    pub fn tenant_zone(&self) -> Option<String> {
+        let own = self.routing.mode == RoutingMode::PerTenant;
+        self.routing.canonical_suffix.as_ref().filter(|_| own).map(|suffix| suffix.as_str().to_owned())
     }
 
     /// The host under which a tenant is always reached, once a suffix is configured.

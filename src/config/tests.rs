@@ -2,6 +2,7 @@ use std::io;
 use std::time::Duration;
 
 use super::*;
+use crate::model::limits::LimitName;
 use crate::model::slug::Slug;
 
 fn variables(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
@@ -95,7 +96,11 @@ fn issuers_are_tables_by_name() {
     assert_eq!(told.len(), 1, "a wrong directory is told of once: {told:?}");
     let fixed = variables(&[("NAMEPLATE__ISSUERS__OTHER__DIRECTORY", "https://ca.example/d")]);
     let config = Config::read(Sources::none().file("n.toml", text).variables(fixed)).unwrap();
-    let names: Vec<_> = config.issuers.iter().map(|i| (i.name.as_str(), i.preference, i.orders_burst)).collect();
+    let names: Vec<_> = config
+        .issuers
+        .iter()
+        .map(|i| (i.name.as_str(), i.preference, i.limits[&LimitName::OrdersPerAccount].burst))
+        .collect();
     assert_eq!(names, [("le", 100, 300), ("other", 5, 300)]);
 }
 

@@ -1,9 +1,10 @@
 //! What one look may cost, and the loop that keeps to it.
 //!
 //! Everything counts: a question that is sent again or comes back by TCP is one more, and octets count when they are taken in,
-//! whether or not they turn out to be an answer. So no zone can make a look dearer than its limits, whatever it sends.
+//! whether or not they turn out to be an answer. So no zone can make a look dearer than its limits, whatever it sends. Only the
+//! time in which all that is left of a look waits for its turn at the gate is not the zone's, and does not count.
 
-use std::future::Future;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -11,6 +12,9 @@ use async_trait::async_trait;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 
+use super::clock::LookClock;
+use super::gate::Running;
+use crate::env::Env;
 use crate::model::checks::wanted;
 use crate::model::look::{Answer, Ask, Observation, Probe, Seen};
 
@@ -34,15 +38,31 @@ impl Default for Limits {
 }
 
 /// What is left of the limits while a look runs.
-#[derive(Debug)]
 pub(super) struct Budget {
     queries: AtomicUsize,
     octets: AtomicUsize,
+    /// Its time.
+    pub(super) clock: LookClock,
+    /// Its place among the looks, where they are counted.
+    pub(super) running: Option<Running>,
+    put_off: OnceLock<Duration>,
 }
 
 impl Budget {
-    fn new(limits: Limits) -> Self {
-        Budget { queries: AtomicUsize::new(limits.queries), octets: AtomicUsize::new(limits.octets) }
+    pub(super) fn new(limits: Limits, running: Option<Running>) -> Self {
+        Budget {
+            queries: AtomicUsize::new(limits.queries),
+            octets: AtomicUsize::new(limits.octets),
+            clock: LookClock::default(),
+            running,
+            put_off: OnceLock::new(),
+        }
+    }
+
+    /// The look cannot go on for so long.
+    pub(super) fn put_off(&self, wait: Duration) {
+        // Two of its packets may be told so; either is true.
+        let _ = self.put_off.set(wait);
     }
 
     /// Takes one question; whether one was left.
@@ -80,16 +100,24 @@ pub(super) trait Exchange: Send + Sync {
     async fn exchange(&self, probe: &Probe, budget: &Budget) -> Option<Answer>;
 }
 
-/// Asks until every check can be judged, a limit is reached or `deadline` comes.
+/// Asks until every check can be judged, a limit is reached or its time is over. Without an `env` nothing waits, so no time
+/// passes.
 pub(super) async fn look_within(
     ask: &Ask,
     resolvers: &[String],
     limits: Limits,
-    deadline: impl Future<Output = ()>,
+    env: Option<&Env>,
+    running: Option<Running>,
     exchange: &dyn Exchange,
 ) -> Seen {
     let mut seen = Seen { resolvers: resolvers.to_vec(), ..Seen::default() };
-    let budget = Budget::new(limits);
+    let budget = Budget::new(limits, running);
+    let deadline = async {
+        match env {
+            Some(env) => budget.clock.run_out(limits.time, env).await,
+            None => std::future::pending().await,
+        }
+    };
     tokio::pin!(deadline);
     loop {
         let mut probes = wanted(ask, &seen);
@@ -115,6 +143,7 @@ pub(super) async fn look_within(
             };
             let Some((answer, probe)) = next else { break };
             let Some(answer) = answer else {
+                seen.put_off = budget.put_off.get().copied();
                 seen.cut_short = Some(budget.why(limits));
                 return seen;
             };

@@ -1,8 +1,8 @@
 //! Look-ups: from an [`Ask`] to a [`Seen`], never failing, because a failure is an observation.
 //!
 //! Owns the wire (own queries by UDP and TCP, so that response code, extended errors, AA, AD, TTL and SOA are all kept), the
-//! limits of one look, and the fakes. May import `model`, `env` and hickory's wire format; nothing else of the crate. What to
-//! ask is not decided here: [`model::checks::wanted`](crate::model::checks::wanted) says which probes are open, this folder
+//! limits of one look, the [`gate`] that all of them pass together, and the fakes. May import `model`, `env`, `telemetry` and
+//! hickory's wire format; nothing else of the crate. What to ask is not decided here: [`model::checks::wanted`](crate::model::checks::wanted) says which probes are open, this folder
 //! sends them until none is left or a limit is reached.
 //!
 //! [`Observers`] is the real one: configured resolvers, and the zones' own servers, whose addresses pass through an injected
@@ -10,14 +10,18 @@
 //! serves too, so both fakes behave alike. How to get it wrong: ask a zone's server at an address nobody checked (it may be
 //! inside our own network), or take a resolver's cached "no" for the zone's.
 
+mod clock;
+mod gate;
 mod limits;
 mod observers;
 pub mod scripted;
+mod validating;
 pub mod wire;
 pub mod world;
 
 use async_trait::async_trait;
 
+pub use gate::{Caps, Gate};
 pub use limits::Limits;
 pub use observers::{AddressMap, Observers, Settings};
 

@@ -10,13 +10,17 @@ use async_trait::async_trait;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UdpSocket};
 
+use super::gate::{Gate, Sending};
 use super::limits::{Budget, Exchange, Limits, look_within};
 use super::{Look, wire};
 use crate::env::Env;
-use crate::model::look::{Answer, Ask, Observer, Outcome, Probe, Seen};
+use crate::model::look::{Answer, Ask, Observer, Outcome, Probe, Seen, name};
 
 /// The largest packet that is read; three times what we offer to take.
 const MAX_PACKET: usize = 4096;
+
+/// What a server answers that cannot read a question (FORMERR).
+const FORMAT_ERROR: Outcome = Outcome::Other(1);
 
 /// Where the servers of zones are reached.
 #[derive(Clone, Debug)]
@@ -57,6 +61,7 @@ pub struct Settings {
 pub struct Observers {
     settings: Settings,
     labels: Vec<String>,
+    gate: Option<Gate>,
     env: Env,
 }
 
@@ -64,20 +69,71 @@ impl Observers {
     /// Observers as the settings say.
     pub fn new(settings: Settings, env: Env) -> Self {
         let labels = settings.resolvers.iter().map(|(label, _)| label.clone()).collect();
-        Observers { settings, labels, env }
+        Observers { settings, labels, gate: None, env }
+    }
+
+    /// Everything passes this gate.
+    #[must_use]
+    pub fn behind(self, gate: Gate) -> Self {
+        Observers { gate: Some(gate), ..self }
+    }
+
+    /// Waits until a packet may be sent; none when the look cannot wait so long.
+    async fn turn(&self, to: SocketAddr, own_resolver: bool, budget: &Budget) -> Option<Option<Sending>> {
+        let Some(running) = &budget.running else { return Some(None) };
+        let stood = budget.clock.stood(self.env.now());
+        match budget.clock.wait(&self.env, running.packet(to, own_resolver, stood)).await {
+            Ok(sending) => Some(Some(sending)),
+            Err(wait) => {
+                budget.put_off(wait);
+                None
+            }
+        }
+    }
+
+    /// The resolvers' labels, in order of preference.
+    pub(super) fn labels(&self) -> &[String] {
+        &self.labels
     }
 
     /// One exchange, in as many packets as the budget allows; none when they do not suffice.
-    async fn converse(&self, probe: &Probe, to: SocketAddr, recursion: bool, budget: &Budget) -> Option<Answer> {
+    async fn converse(&self, probe: &Probe, to: SocketAddr, own_resolver: bool, budget: &Budget) -> Option<Answer> {
         let id = u16::from_be_bytes(self.env.draw());
-        let question = match wire::query(id, &probe.name, probe.kind, recursion) {
+        let question = match &probe.observer {
+            Observer::Unchecked(_) => wire::query_unchecked(id, &probe.name, probe.kind),
+            Observer::Resolver(_) | Observer::Server { .. } => wire::query(id, &probe.name, probe.kind, own_resolver),
+        };
+        let answer = self.put(question, id, probe, to, budget).await?;
+        if answer.outcome != FORMAT_ERROR {
+            return Some(answer);
+        }
+        // Some old servers take the extension itself for an error; what they say without it counts.
+        let id = u16::from_be_bytes(self.env.draw());
+        self.put(wire::query_plain(id, &probe.name, probe.kind, own_resolver), id, probe, to, budget).await
+    }
+
+    /// One question, by UDP and then by TCP where it has to be.
+    async fn put(
+        &self,
+        question: Result<Vec<u8>, wire::WireError>,
+        id: u16,
+        probe: &Probe,
+        to: SocketAddr,
+        budget: &Budget,
+    ) -> Option<Answer> {
+        let question = match question {
             Ok(question) => question,
             // A name that no message can carry is asked of nobody, and costs nothing.
             Err(e) => return Some(Answer::bare(Outcome::Unusable(e.to_string()))),
         };
-        Some(match self.by_udp(&question, id, probe, to, budget).await {
+        let own_resolver = !matches!(probe.observer, Observer::Server { .. });
+        let sending = self.turn(to, own_resolver, budget).await?;
+        let by_udp = self.by_udp(&question, id, probe, to, sending.as_ref(), budget).await;
+        drop(sending);
+        Some(match by_udp {
             Ok(Some((answer, false))) => answer,
             Ok(Some((cut, true))) => {
+                let _sending = self.turn(to, own_resolver, budget).await?;
                 let tcp = by_tcp(&question, id, probe, to, budget);
                 match self.within(self.settings.limits.per_query, tcp).await {
                     Some(Ok(answer)) => answer,
@@ -100,6 +156,7 @@ impl Observers {
         id: u16,
         probe: &Probe,
         to: SocketAddr,
+        sending: Option<&Sending>,
         budget: &Budget,
     ) -> Result<Option<(Answer, bool)>, Trouble> {
         let any = match to.ip() {
@@ -112,7 +169,8 @@ impl Observers {
         let mut octets = vec![0; MAX_PACKET];
         let first = self.settings.limits.per_query / 3;
         for (again, wait) in [(false, first), (true, self.settings.limits.per_query.saturating_sub(first))] {
-            if budget.send() {
+            // A second packet that has no turn is not sent: the first may still be answered.
+            if (!again || sending.is_none_or(Sending::again)) && budget.send() {
                 socket.send(question).await?;
             } else if !again {
                 return Err(Trouble::Spent);
@@ -185,14 +243,14 @@ async fn by_tcp(question: &[u8], id: u16, probe: &Probe, to: SocketAddr, budget:
 #[async_trait]
 impl Exchange for Observers {
     async fn exchange(&self, probe: &Probe, budget: &Budget) -> Option<Answer> {
-        let (place, recursion) = match &probe.observer {
-            Observer::Resolver(label) => {
+        let (place, own_resolver) = match &probe.observer {
+            Observer::Resolver(label) | Observer::Unchecked(label) => {
                 (self.settings.resolvers.iter().find(|(l, _)| l == label).map(|(_, place)| *place), true)
             }
             Observer::Server { address, .. } => (self.settings.servers.place(*address), false),
         };
         match place {
-            Some(place) => self.converse(probe, place, recursion, budget).await,
+            Some(place) => budget.clock.exchange(&self.env, self.converse(probe, place, own_resolver, budget)).await,
             // Nothing is sent, but it is a question all the same.
             None => budget.send().then(|| Answer::bare(Outcome::Timeout)),
         }
@@ -202,7 +260,21 @@ impl Exchange for Observers {
 #[async_trait]
 impl Look for Observers {
     async fn look(&self, ask: &Ask) -> Seen {
-        let limits = self.settings.limits;
-        look_within(ask, &self.labels, limits, self.env.sleep(limits.time), self).await
+        let Some(gate) = &self.gate else {
+            return look_within(ask, &self.labels, self.settings.limits, Some(&self.env), None, self).await;
+        };
+        let running = match gate.enter(ask).await {
+            Ok(running) => running,
+            Err(wait) => return Seen { put_off: Some(wait), ..Seen::default() },
+        };
+        let seen = look_within(ask, &self.labels, self.settings.limits, Some(&self.env), Some(running), self).await;
+        let servers = seen.observations.iter().filter_map(|o| match &o.probe.observer {
+            Observer::Server { address, .. } if name::within(&o.probe.name, &ask.registered_domain) => {
+                self.settings.servers.place(*address)
+            }
+            _ => None,
+        });
+        gate.learn(&ask.registered_domain, servers);
+        seen
     }
 }

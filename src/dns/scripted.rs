@@ -32,11 +32,13 @@ impl Exchange for ScriptedDns {
         if !budget.send() {
             return None;
         }
-        let who = match &probe.observer {
-            Observer::Resolver(label) => Who::Resolver(label.clone()),
-            Observer::Server { host, .. } => Who::Server(host.clone()),
+        let (who, unchecked) = match &probe.observer {
+            Observer::Resolver(label) => (Who::Resolver(label.clone()), false),
+            Observer::Unchecked(label) => (Who::Resolver(label.clone()), true),
+            Observer::Server { host, .. } => (Who::Server(host.clone()), false),
         };
-        Some(match self.world.answer(&who, &probe.name, probe.kind) {
+        let ask = if unchecked { ZoneStore::answer_unchecked } else { ZoneStore::answer };
+        Some(match ask(&self.world, &who, &probe.name, probe.kind) {
             Reply::Answer(answer) => answer,
             Reply::Silence => Answer::bare(Outcome::Timeout),
             Reply::Truncated => Answer::bare(Outcome::Truncated),
@@ -48,6 +50,6 @@ impl Exchange for ScriptedDns {
 impl Look for ScriptedDns {
     async fn look(&self, ask: &Ask) -> Seen {
         // Nothing here waits, so no deadline can come.
-        look_within(ask, &self.resolvers, self.limits, std::future::pending(), self).await
+        look_within(ask, &self.resolvers, self.limits, None, None, self).await
     }
 }

@@ -46,6 +46,16 @@ pub struct Asked {
 }
 
 impl Asked {
+    /// Whether the client wants an answer whatever its signatures.
+    pub fn unchecked(&self) -> bool {
+        self.checking_disabled
+    }
+
+    /// Whether the client speaks EDNS.
+    pub fn extended(&self) -> bool {
+        self.payload.is_some()
+    }
+
     /// How large a UDP answer may be.
     pub fn udp_limit(&self) -> usize {
         usize::from(self.payload.unwrap_or(512).clamp(512, UDP_PAYLOAD))
@@ -70,12 +80,30 @@ fn edns() -> Edns {
 
 /// A question in octets. Asks for the AD bit (RFC 6840 §5.7).
 pub fn query(id: u16, asked: &str, kind: Kind, recursion: bool) -> Result<Vec<u8>, WireError> {
+    let mut message = question(id, asked, kind, recursion)?;
+    message.set_edns(edns());
+    Ok(message.to_vec()?)
+}
+
+/// A question to a resolver that is to answer without checking signatures (RFC 4035 §3.2.2).
+pub fn query_unchecked(id: u16, asked: &str, kind: Kind) -> Result<Vec<u8>, WireError> {
+    let mut message = question(id, asked, kind, true)?;
+    message.metadata.checking_disabled = true;
+    message.set_edns(edns());
+    Ok(message.to_vec()?)
+}
+
+/// A question without EDNS, for servers that do not know it (RFC 6891 §7).
+pub fn query_plain(id: u16, asked: &str, kind: Kind, recursion: bool) -> Result<Vec<u8>, WireError> {
+    Ok(question(id, asked, kind, recursion)?.to_vec()?)
+}
+
+fn question(id: u16, asked: &str, kind: Kind, recursion: bool) -> Result<Message, WireError> {
     let mut message = Message::new(id, MessageType::Query, OpCode::Query);
     message.metadata.recursion_desired = recursion;
     message.metadata.authentic_data = recursion;
     message.add_query(Query::query(to_name(asked)?, RecordType::from(kind.number())));
-    message.set_edns(edns());
-    Ok(message.to_vec()?)
+    Ok(message)
 }
 
 /// An answer from octets, and whether it was cut.
@@ -255,7 +283,8 @@ fn to_record(rr: &Rr) -> Result<Record, WireError> {
             octets.push(0);
             RData::Unknown { code: RecordType::from(Kind::Dname.number()), rdata: NULL::with(octets) }
         }
-        Data::Other(n) => RData::Unknown { code: RecordType::from(*n), rdata: NULL::new() },
+        // A record without any data is taken for a part of an update (RFC 2136).
+        Data::Other(n) => RData::Unknown { code: RecordType::from(*n), rdata: NULL::with(vec![0]) },
     };
     Ok(Record::from_rdata(to_name(&rr.name)?, rr.ttl, data))
 }

@@ -73,12 +73,16 @@ pub(super) fn busy() -> Response<Body> {
     response
 }
 
-/// Somewhere else, for good, with the same method.
-pub(super) fn redirect(location: &str) -> Response<Body> {
-    let Ok(location) = HeaderValue::from_str(location) else {
+/// Somewhere else over https, for good, with the same method.
+pub(super) fn redirect(shared: &Shared, host: &str, path: &str, told: &'static str) -> Response<Body> {
+    let location = match shared.https_port {
+        443 => format!("https://{host}{path}"),
+        port => format!("https://{host}:{port}{path}"),
+    };
+    let Ok(location) = HeaderValue::from_str(&location) else {
         return page(StatusCode::BAD_REQUEST, "The address is malformed.");
     };
-    let mut response = page(StatusCode::PERMANENT_REDIRECT, "This site is served over https.");
+    let mut response = page(StatusCode::PERMANENT_REDIRECT, told);
     response.headers_mut().insert(LOCATION, location);
     response
 }

@@ -156,6 +156,7 @@ mod tests {
             slug: "acme".to_owned(),
             term: 1,
             action: HostAction::Serve,
+            redirect_to: None,
             certificate_id: None,
             version: 1,
         }

@@ -40,15 +40,11 @@ pub(super) async fn respond<B>(shared: &Shared, exchange: &Arc<Exchange>, reques
         return answer::unknown_host();
     };
     let path = request.uri().path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
-    let location = match shared.https_port {
-        443 => format!("https://{host}{path}"),
-        port => format!("https://{host}:{port}{path}"),
-    };
-    exchange.about(About { host: Some(host), tenant: Some(entry.tenant_id.to_string()) });
+    exchange.about(About { host: Some(host.clone()), tenant: Some(entry.tenant_id.to_string()) });
     if !path.starts_with('/') {
         return answer::page(StatusCode::BAD_REQUEST, "The address is malformed.");
     }
-    answer::redirect(&location)
+    answer::redirect(shared, &host, path, "This site is served over https.")
 }
 
 async fn challenge(shared: &Shared, token: &str) -> Response<Body> {

@@ -127,6 +127,9 @@ pub(super) async fn respond(
     if let Some(refused) = refused_body(shared, &mut request).await {
         return refused;
     }
+    if let Some(target) = shared.replica.redirect_of(&entry).filter(|_| !star) {
+        return answer::redirect(shared, &target, path.as_str(), "This site is at another address.");
+    }
     if !exchange.takes_room() {
         return answer::busy();
     }

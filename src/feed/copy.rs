@@ -46,9 +46,15 @@ pub enum CopyError {
     Seal(#[from] DistributionError),
 }
 
+/// What a reader of this build takes from an entry. A copy of an earlier build lacks what that one did not read: it is served
+/// from, and replaced by a snapshot at the first word with the control plane. 1: redirects of hosts.
+const READS: u32 = 1;
+
 /// What a copy holds: the book, and the wrapped distribution keys its certificates open with.
 #[derive(Serialize, Deserialize)]
 struct Held {
+    #[serde(default)]
+    reads: u32,
     snapshot: Snapshot,
     keys: Vec<Vec<u8>>,
 }
@@ -65,6 +71,8 @@ pub struct Restored {
     pub book: Book,
     /// The wrapped distribution keys.
     pub keys: Vec<Wrapped>,
+    /// Whether it may lack what this build reads of an entry.
+    pub outdated: bool,
 }
 
 /// The copy of one reader.
@@ -133,13 +141,13 @@ impl Copy {
             }
         }
         let keys = keys.into_iter().filter_map(|k| Wrapped::try_from(k).ok()).collect();
-        Ok(Some(Restored { book, keys }))
+        Ok(Some(Restored { book, keys, outdated: held.reads < READS }))
     }
 
     /// Writes a whole new copy.
     pub fn replace(&mut self, own: &EdgeKeyPair, book: &Book, keys: &[Wrapped]) -> Result<(), CopyError> {
         let key = DistributionKey::generate(&self.env);
-        let held = Held { snapshot: book.to_snapshot(), keys: raw(keys) };
+        let held = Held { reads: READS, snapshot: book.to_snapshot(), keys: raw(keys) };
         let plain = Secret::new(serde_json::to_vec(&held).unwrap_or_default());
         let packet = key.seal(&self.env, snapshot_label(), &plain)?;
         let mut bytes = frame(key.wrap_for(&self.env, &own.public())?.as_bytes());

@@ -75,6 +75,8 @@ pub struct Follower {
     copy: Copy,
     replica: Arc<Replica>,
     wrapped: Vec<Wrapped>,
+    /// Whether the book comes from a copy that an earlier build wrote.
+    outdated: bool,
     env: Env,
 }
 
@@ -85,9 +87,10 @@ impl Follower {
         let client = FeedClient::new(&member)?;
         let replica = Arc::new(Replica::new(env.clone()));
         let mut copy = Copy::new(state_dir, env.clone());
-        let mut wrapped = Vec::new();
+        let (mut wrapped, mut outdated) = (Vec::new(), false);
         match copy.load(&member.key) {
-            Ok(Some(Restored { book, keys })) => {
+            Ok(Some(Restored { book, keys, outdated: old })) => {
+                outdated = old;
                 replica.learn_keys(keys.iter().filter_map(|w| member.key.unwrap(w).ok()));
                 replica.replace(book);
                 wrapped = keys;
@@ -97,7 +100,7 @@ impl Follower {
             Err(error @ CopyError::Broken(_)) => tracing::error!(error = &error as &dyn Error, "the last good copy is lost"),
             Err(error) => return Err(error.into()),
         }
-        Ok(Follower { member, client, copy, replica, wrapped, env })
+        Ok(Follower { member, client, copy, replica, wrapped, outdated, env })
     }
 
     /// The book, for look-ups.
@@ -219,6 +222,7 @@ impl Running<'_> {
         }
         let message = match self.follower.replica.position() {
             None => return self.take_snapshot(saved).await,
+            Some(_) if self.follower.outdated => return self.take_snapshot(saved).await,
             Some(position) if Some(position) != *saved => {
                 // What is in memory never reached the disk: write it whole.
                 self.write_copy(None)?;
@@ -255,6 +259,7 @@ impl Running<'_> {
             None => Book::from_snapshot(snapshot),
         };
         let served = self.follower.replica.replace(book);
+        self.follower.outdated = false;
         self.confirm.observer.changed(None);
         self.write_copy(None)?;
         self.settle(served, position, saved).await

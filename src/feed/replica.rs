@@ -90,6 +90,11 @@ impl Replica {
         self.book().as_ref()?.host(name).cloned()
     }
 
+    /// Where the visitors of a host are sent on to, if anywhere.
+    pub fn redirect_of(&self, host: &HostEntry) -> Option<String> {
+        self.book().as_ref()?.redirect_of(host, self.env.now()).map(str::to_owned)
+    }
+
     /// The certificate to show for a server name.
     pub fn certificate_for(&self, name: &str) -> Option<Arc<CertificateEntry>> {
         self.book().as_ref()?.certificate_for(name, self.env.now()).cloned()

@@ -25,6 +25,8 @@ pub enum Fate {
 struct State {
     /// Alarms by time, then by order of setting.
     alarms: BTreeMap<(Moment, u64), DomainId>,
+    /// Those that ring before all others that are due.
+    first: BTreeMap<(Moment, u64), DomainId>,
     count: u64,
     fates: Vec<Fate>,
 }
@@ -53,21 +55,23 @@ impl HandQueue {
     /// The earliest alarm that is due at `now`, removed.
     pub fn pop(&self, now: Moment) -> Option<DomainId> {
         let mut state = self.state();
-        let first = state.alarms.first_entry().filter(|first| first.key().0 <= now)?;
-        Some(first.remove())
+        let State { alarms, first, .. } = &mut *state;
+        [first, alarms].into_iter().find_map(|set| Some(set.first_entry().filter(|e| e.key().0 <= now)?.remove()))
     }
 
     /// When the earliest alarm rings.
     pub fn next_at(&self) -> Option<Moment> {
-        self.state().alarms.keys().next().map(|(at, _)| *at)
+        let state = self.state();
+        [&state.first, &state.alarms].into_iter().filter_map(|set| Some(set.keys().next()?.0)).min()
     }
 
     /// Loses every alarm; how many.
     pub fn clear(&self) -> usize {
-        std::mem::take(&mut self.state().alarms).len()
+        let mut state = self.state();
+        std::mem::take(&mut state.alarms).len() + std::mem::take(&mut state.first).len()
     }
 
-    fn set(&self, id: &DomainId, at: Moment) {
+    fn set(&self, id: &DomainId, at: Moment, first: bool) {
         let mut state = self.state();
         let times = match state.fates.pop() {
             Some(Fate::Lost) => 0,
@@ -77,7 +81,8 @@ impl HandQueue {
         for _ in 0..times {
             state.count += 1;
             let key = (at, state.count);
-            state.alarms.insert(key, id.clone());
+            let set = if first { &mut state.first } else { &mut state.alarms };
+            set.insert(key, id.clone());
         }
     }
 }
@@ -86,7 +91,13 @@ impl HandQueue {
 impl Wake for HandQueue {
     async fn wake(&self, tx: &mut Tx, id: &DomainId, at: Moment) -> StoreResult<()> {
         let (clock, id) = (self.clone(), id.clone());
-        tx.after_commit(move || clock.set(&id, at));
+        tx.after_commit(move || clock.set(&id, at, false));
+        Ok(())
+    }
+
+    async fn wake_first(&self, tx: &mut Tx, id: &DomainId, at: Moment) -> StoreResult<()> {
+        let (clock, id) = (self.clone(), id.clone());
+        tx.after_commit(move || clock.set(&id, at, true));
         Ok(())
     }
 }
@@ -94,7 +105,8 @@ impl Wake for HandQueue {
 #[async_trait]
 impl Alarms for HandQueue {
     async fn waiting(&self) -> StoreResult<u64> {
-        Ok(self.state().alarms.len() as u64)
+        let state = self.state();
+        Ok((state.alarms.len() + state.first.len()) as u64)
     }
 
     async fn tidy(&self, _now: Moment) -> StoreResult<u64> {
@@ -133,6 +145,21 @@ mod tests {
         assert_eq!(clock.pop(Moment::from_secs(30)), Some(id(2)));
         assert_eq!(clock.pop(Moment::from_secs(30)), Some(id(1)));
         assert_eq!(clock.pop(Moment::from_secs(30)), None);
+    }
+
+    #[tokio::test]
+    async fn whoever_waits_is_rung_first_but_not_before_its_time() {
+        let store = Store::open(&OpenSettings { url: "sqlite::memory:".into(), connections: 1 }).await.unwrap();
+        let clock = HandQueue::new();
+        set(&store, &clock, &[(id(1), 1)]).await;
+        let mut tx = store.begin().await.unwrap();
+        clock.wake_first(&mut tx, &id(2), Moment::from_secs(2)).await.unwrap();
+        tx.commit().await.unwrap();
+        assert_eq!(clock.waiting().await.unwrap(), 2);
+        let at = |secs| Moment::from_secs(secs);
+        assert_eq!((clock.next_at(), clock.pop(at(1))), (Some(at(1)), Some(id(1))));
+        set(&store, &clock, &[(id(1), 1)]).await;
+        assert_eq!((clock.pop(at(2)), clock.pop(at(2)), clock.pop(at(2))), (Some(id(2)), Some(id(1)), None));
     }
 
     #[tokio::test]

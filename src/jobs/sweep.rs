@@ -84,7 +84,8 @@ impl Sweep {
         Ok(Swept { rearmed: ids.len(), removed })
     }
 
-    /// Domains due for a while that nobody works on, the longest due first.
+    /// Domains due for a while that nobody works on, the longest due first. Imported names have a loop of their own, until
+    /// somebody asks for one.
     async fn overdue(&self, limit: i64) -> StoreResult<Vec<DomainId>> {
         if limit == 0 {
             return Ok(Vec::new());
@@ -95,6 +96,8 @@ impl Sweep {
             .fetch_all(
                 sql("SELECT id FROM domains
                      WHERE due_at <= $1 AND lease_until <= $2 AND claim NOT IN ('released', 'withdrawn')
+                       AND NOT (lane = 'bulk' AND claim IN ('awaiting_dns', 'queued')
+                         AND (check_asked_at IS NULL OR check_asked_at <= COALESCE(looked_at, 0)))
                      ORDER BY due_at LIMIT $3")
                 .bind(now - self.settings.late)
                 .bind(now)

@@ -1,6 +1,6 @@
 //! A domain as the one door sees it: its row and everything next to it, read in one look at the store.
 
-use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -8,9 +8,12 @@ use super::claim::Claim;
 use super::evidence::{Check, Evidence, Tie, Verdict};
 use super::hostname::Hostname;
 use super::id::{AttemptId, CertificateId, DomainId, GrantId, IssuerId, TenantId};
-use super::ledger::Limit;
+use super::limits::Limits;
+use super::look;
 use super::moment::Moment;
-use super::order::Order;
+use super::notice::Notice;
+use super::order::{Lane, Order, OrderState};
+use super::succession::Succession;
 use super::tenant::TenantStatus;
 use super::vocabulary::vocabulary;
 
@@ -82,6 +85,7 @@ pub struct Domain {
     pub id: DomainId,
     pub tenant_id: TenantId,
     pub hostname: Hostname,
+    pub lane: Lane,
     pub claim: Claim,
     pub claim_since: Moment,
     pub routing_mode: RoutingMode,
@@ -163,6 +167,8 @@ pub struct Holding {
     pub since: Moment,
     /// The ownership value of the domain that holds or held it.
     pub value: Option<String>,
+    /// The claim that is to hold it next.
+    pub successor: Option<Succession>,
 }
 
 /// A grant in hand.
@@ -184,7 +190,11 @@ pub struct Issuer {
     pub caa_identities: Vec<String>,
     pub account_url: Option<String>,
     pub sealed_account_key: Option<Vec<u8>>,
-    pub limits: BTreeMap<String, Limit>,
+    pub limits: Limits,
+    pub roots: Option<String>,
+    pub profile: Option<String>,
+    /// Whether its last call failed: a success is news.
+    pub clouded: bool,
 }
 
 /// The certificate in use.
@@ -208,7 +218,7 @@ pub struct OpenIntent {
 
 /// Everything `plan` decides by.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "each field is one of the types above, or a count of edges")]
+#[expect(missing_docs, reason = "each field is one of the types above, a count of edges, or the lap of imported names")]
 pub struct Situation {
     pub domain: Domain,
     pub tenant_slug: String,
@@ -220,6 +230,53 @@ pub struct Situation {
     pub grant: Option<Grant>,
     pub certificate: Option<InUse>,
     pub intent: Option<OpenIntent>,
+    pub notice: Option<Notice>,
     pub counted_edges: usize,
     pub min_edges: usize,
+    pub lap: Duration,
+}
+
+/// Who asks for looks without being somebody who waits for them.
+const OURSELVES: [&str; 2] = ["nameplate", "routine"];
+
+impl Situation {
+    /// The lane in which a look for this claim waits.
+    pub fn look_lane(&self) -> look::Lane {
+        let d = &self.domain;
+        let by_somebody = d.check_asked_by.as_deref().is_some_and(|by| !OURSELVES.contains(&by));
+        let grant_in_hand = self.order.as_ref().is_some_and(|o| o.state == OrderState::Granted);
+        match d.lane {
+            _ if d.check_is_owed() && by_somebody => look::Lane::CheckNow,
+            Lane::Bulk if !grant_in_hand => look::Lane::Bulk,
+            _ => look::Lane::Single,
+        }
+    }
+}
+
+/// What a claim is to the holding of its hostname.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// It holds the name.
+    Holder,
+    /// It is to hold it next; its clock may still run.
+    Successor,
+    /// Neither.
+    Neither,
+}
+
+impl Situation {
+    /// What this claim is to the holding of its hostname.
+    pub fn role(&self) -> Role {
+        match &self.holding {
+            Some(h) if h.state == HoldingState::Held && h.domain_id.as_ref() == Some(&self.domain.id) => Role::Holder,
+            Some(h) if h.successor.as_ref().is_some_and(|s| s.domain_id == self.domain.id) => Role::Successor,
+            _ => Role::Neither,
+        }
+    }
+
+    /// This claim's clock, while it is to hold the name next.
+    pub fn succession(&self) -> Option<&Succession> {
+        let clock = self.holding.as_ref()?.successor.as_ref()?;
+        (self.role() == Role::Successor).then_some(clock)
+    }
 }

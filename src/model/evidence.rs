@@ -1,5 +1,7 @@
 //! What one look concluded, in the form that plan, page, API and log share.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use super::moment::Moment;
@@ -106,12 +108,21 @@ pub struct Record {
 impl Record {
     /// The line of a zone file (RFC 1035 §5.1).
     pub fn zone_line(&self) -> String {
-        match self.kind.as_str() {
-            "TXT" => format!("{}. 300 IN TXT \"{}\"", self.name, self.value),
-            kind @ ("CNAME" | "ALIAS") => format!("{}. 300 IN {kind} {}.", self.name, self.value.trim_end_matches('.')),
-            kind => format!("{}. 300 IN {kind} {}", self.name, self.value),
-        }
+        super::zone_file::line(self)
     }
+}
+
+/// What one server or resolver said, where they did not all say the same.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct View {
+    /// Who: `ns1.example.com`, `resolver own-a`.
+    pub observer: String,
+    /// What it said, in one line.
+    pub said: String,
+    /// For how many seconds those who asked it may keep that; none where it said nothing.
+    pub ttl: Option<u32>,
+    /// Whether it is what is expected.
+    pub as_expected: bool,
 }
 
 /// What a check found at one moment: pure output of `model::checks`.
@@ -127,6 +138,9 @@ pub struct Finding {
     pub observed: Vec<String>,
     /// Who saw it: `ns1.example.com`, `resolver own-a`...
     pub seen_by: Vec<String>,
+    /// Everybody's word side by side, where they did not all say the same; else empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub views: Vec<View>,
     /// What to do, with real values; empty when there is nothing to do.
     pub advice: String,
     /// CAA: the name at which the relevant set was found.
@@ -168,4 +182,54 @@ pub struct Evidence {
     pub finding: Finding,
     /// When the look was made.
     pub looked_at: Moment,
+}
+
+/// How long anybody keeps an answer, whatever its TTL says: caches cap it at a week (RFC 8767 §4).
+const LONGEST_KEPT: u32 = 7 * 24 * 3600;
+
+impl Evidence {
+    /// When the last copy of an answer that is not as expected is gone, if every server says what is expected by then. None while
+    /// nobody says what is expected, or nobody says anything else.
+    pub fn old_until(&self) -> Option<Moment> {
+        let views = &self.finding.views;
+        let old = views.iter().filter(|v| !v.as_expected).filter_map(|v| v.ttl).max()?;
+        let kept = Duration::from_secs(u64::from(old.min(LONGEST_KEPT)));
+        views.iter().any(|v| v.as_expected).then(|| self.looked_at + kept)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn evidence(views: &[(bool, Option<u32>)]) -> Evidence {
+        let mut row = serde_json::json!({
+            "check": "ownership", "reason": "txt_propagating", "expected": "", "observed": [], "seen_by": [], "advice": "",
+            "record_to_publish": [], "looked_at": 1_000_000,
+        });
+        let views = views.iter().map(|(as_expected, ttl)| {
+            serde_json::json!({ "observer": "ns1.example.com", "said": "…", "ttl": ttl, "as_expected": as_expected })
+        });
+        if views.len() > 0 {
+            row["views"] = views.collect();
+        }
+        serde_json::from_value(row).unwrap()
+    }
+
+    #[test]
+    fn a_row_from_before_there_were_views_is_read_and_written_as_it_was() {
+        let row = evidence(&[]);
+        assert!(row.finding.views.is_empty());
+        assert_eq!(row.old_until(), None);
+        assert!(!serde_json::to_string(&row).unwrap().contains("views"));
+    }
+
+    #[test]
+    fn old_answers_are_gone_when_the_longest_kept_of_them_is() {
+        let until = |views: &[(bool, Option<u32>)]| evidence(views).old_until().map(Moment::secs);
+        assert_eq!(until(&[(true, Some(9_000)), (false, Some(300)), (false, Some(60)), (false, None)]), Some(301));
+        assert_eq!(until(&[(true, Some(9_000)), (false, Some(u32::MAX))]), Some(1 + 7 * 86_400));
+        assert_eq!(until(&[(false, Some(300)), (false, Some(60))]), None, "there is no new answer yet");
+        assert_eq!(until(&[(true, Some(300)), (false, None)]), None, "nobody holds an old one");
+    }
 }

@@ -78,6 +78,10 @@ pub struct HostEntry {
     pub action: HostAction,
     /// The certificate to show.
     pub certificate_id: Option<CertificateId>,
+    /// Where visitors are sent on to, once that name is served for the same tenant. An edge that does not know the field serves
+    /// the name itself, so it came without a new format.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub redirect_to: Option<Hostname>,
     /// Newer wins.
     pub version: i64,
 }

@@ -222,12 +222,25 @@ impl Book {
         own.into_iter().chain(exact).chain(wild)
     }
 
-    /// The certificate to show for a server name: the exact host's while it is valid, else the wildcard's, else the exact
-    /// host's though it expired, which tells a visitor more than an alert does. Never one that does not name the host.
+    /// The certificate to show for a server name: the exact host's while it is valid, else the wildcard's of the same tenant,
+    /// else the exact host's though it expired, which tells a visitor more than an alert does. Never one that does not name the
+    /// host, nor another tenant's: an exact name and a wildcard over it are held separately.
     pub fn certificate_for(&self, name: &str, now: Moment) -> Option<&Arc<CertificateEntry>> {
-        let (exact, wildcard) = (self.exact(name), self.wildcard(name));
+        let exact = self.exact(name);
+        let wildcard = self.wildcard(name).filter(|wild| exact.is_none_or(|own| own.tenant_id == wild.tenant_id));
         let all = || self.shown_for(exact, name).chain(self.shown_for(wildcard, name));
         all().find(|e| e.material.as_ref().is_some_and(|m| m.not_after > now)).or_else(|| all().next())
+    }
+
+    /// Where the visitors of a host are sent on to: only to a name that is served here and now, with a valid certificate, for
+    /// the same tenant, and that sends nobody on itself.
+    pub fn redirect_of(&self, host: &HostEntry, now: Moment) -> Option<&str> {
+        let target = self.exact(host.redirect_to.as_ref()?.as_str())?;
+        let name = target.hostname.as_str();
+        let lasts = |e: &Arc<CertificateEntry>| e.material.as_ref().is_some_and(|m| m.not_after > now);
+        let ends_there =
+            target.tenant_id == host.tenant_id && target.redirect_to.is_none() && *name != *host.hostname.as_str();
+        (ends_there && self.certificate_for(name, now).is_some_and(lasts)).then_some(name)
     }
 
     /// The answer to a challenge.

@@ -59,6 +59,29 @@ impl Hostname {
         self.registered_domain() == self.0
     }
 
+    /// The names above this one, the nearest first, down to its registered domain and never past it.
+    pub fn above(&self) -> Vec<Hostname> {
+        let registered = self.registered_domain();
+        let mut above = Vec::new();
+        let mut rest = self.0.as_str();
+        while rest != registered
+            && let Some((_, parent)) = rest.split_once('.')
+        {
+            above.push(Hostname(parent.to_owned()));
+            rest = parent;
+        }
+        above
+    }
+
+    /// The other half of a pair that visitors expect together: `www.` for an apex, the apex for its `www.`.
+    pub fn partner(&self) -> Option<Hostname> {
+        if self.is_apex() {
+            return Some(Hostname(format!("www.{}", self.0)));
+        }
+        let rest = Hostname(self.0.strip_prefix("www.")?.to_owned());
+        rest.is_apex().then_some(rest)
+    }
+
     /// What a DNS panel's host field wants: the part in front of the registered domain, `@` at the apex.
     pub fn relative_to_registered(&self) -> &str {
         match self.0.strip_suffix(self.registered_domain()) {

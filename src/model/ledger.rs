@@ -4,18 +4,18 @@
 //! its deadline, it moves the TAT for good: `TAT = max(TAT, that time) + interval`. So however long an answer is delayed and in
 //! whatever order answers come, two calls can never be pushed into one slot of the CA's window.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::limits::LimitName;
 use super::moment::Moment;
 
 /// A grant that is not used within this goes back.
 pub const GRANT_LIFE: Duration = Duration::from_secs(600);
 /// A call that was not answered this long after its grant ended never will be: longer than any call can last.
 pub const UNANSWERED: Duration = Duration::from_secs(120);
-/// The name of the account's limit on new orders.
-pub const ORDERS_PER_ACCOUNT: &str = "orders_per_account";
 
 /// A limit: at most `burst` in any `per`, refilled evenly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,13 +32,14 @@ impl Limit {
         Duration::from_secs(self.per_secs) / self.burst.max(1)
     }
 
-    fn tolerance(self) -> Duration {
+    /// How far ahead of now the theoretical arrival time may be.
+    pub fn tolerance(self) -> Duration {
         self.interval() * (self.burst.max(1) - 1)
     }
 }
 
-/// One row of the ledger with its open spends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// One row of the ledger with its open spends. A key without a row is one that nothing was spent of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bucket {
     /// The theoretical arrival time.
     pub tat: Moment,
@@ -61,6 +62,9 @@ impl Bucket {
         u32::try_from(slots).unwrap_or(u32::MAX).min(limit.burst)
     }
 }
+
+/// What was spent, by limit and key, read in one look at the store.
+pub type Spent = HashMap<(LimitName, String), Bucket>;
 
 /// The TAT after a spend that ended at `at`.
 pub fn settle(tat: Moment, at: Moment, limit: Limit) -> Moment {

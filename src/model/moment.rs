@@ -49,6 +49,12 @@ impl Moment {
             .unwrap_or_else(|| self.rfc3339())
     }
 
+    /// Reads RFC 3339, in any offset.
+    pub fn from_rfc3339(text: &str) -> Option<Self> {
+        let read = time::OffsetDateTime::parse(text, &time::format_description::well_known::Rfc3339).ok()?;
+        i64::try_from(read.unix_timestamp_nanos() / 1_000).ok().map(Moment)
+    }
+
     /// RFC 3339 in UTC, to the second, as pages and the API show it.
     pub fn rfc3339(self) -> String {
         time::OffsetDateTime::from_unix_timestamp(self.secs())
@@ -91,6 +97,8 @@ mod tests {
         assert_eq!((Moment::NEVER + Duration::from_secs(1)), Moment::NEVER);
         assert_eq!(Moment::from_secs(5).since(Moment::from_secs(9)), Duration::ZERO);
         assert_eq!(Moment::from_secs(0).rfc3339(), "1970-01-01T00:00:00Z");
+        assert_eq!(Moment::from_rfc3339("1970-01-01T01:00:02+01:00"), Some(Moment::from_secs(2)));
+        assert_eq!(Moment::from_rfc3339("tomorrow"), None);
         assert_eq!(Moment::from_secs(0).in_words(), "1 Jan 1970, 00:00 UTC");
     }
 }

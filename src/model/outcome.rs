@@ -3,12 +3,18 @@
 //! An outcome is recorded in one transaction that a stale generation cannot enter. It carries intentions in the product's
 //! words ([`Write`]); the store knows how to say them in SQL.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::domain::{Domain, GrantState, Situation};
 use super::id::{CertificateId, ChallengeId, DomainId, EdgeId, GrantId, IssuerId, OrderId};
+use super::issuer::IssuerNews;
+use super::limits::{Closed, Ending, LimitName, ending};
 use super::moment::Moment;
+use super::notice::NewNotice;
 use super::order::{Lane, Order, OrderState, Purpose};
+use super::succession::Succession;
 
 /// An event of a domain's history, before it is numbered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +50,29 @@ pub enum Write {
         /// The domain whose quarantine ends: its keys are destroyed with it.
         ends_quarantine_of: Option<DomainId>,
     },
+    /// Be next after this holder, with this clock; refused when another claim is ahead or the holder is another one.
+    Succeed {
+        /// The holder, or who held the name last.
+        holder: DomainId,
+        /// The clock.
+        clock: Succession,
+    },
+    /// This claim is not to be next any more; who else waits for the name looks at once.
+    EndSuccession {
+        /// The claim.
+        of: DomainId,
+    },
+    /// Become the holder in place of this one, who lets go of the name in the same moment.
+    TakeOver {
+        /// The holder, or who held the name last.
+        from: DomainId,
+    },
+    /// News for others.
+    Leave(Vec<NewNotice>),
+    /// A notice was put into the history.
+    Heard(String),
+    /// The link with the other half ends, and a redirect with it.
+    Unlink,
     /// Stop holding; nobody does.
     FreeHolding,
     /// Stop holding; the name's DNS may still point here.
@@ -81,22 +110,19 @@ pub enum Write {
         /// The key as the vault sealed it for this order.
         sealed: Vec<u8>,
     },
-    /// The grant was used and the CA counted it: its spends move the ledger.
+    /// The grant was used and the CA counted the order: the spends that are counted with an order move the ledger.
     GrantCounted(GrantId),
     /// The grant, in this state until now, was surely not used: its spends are deleted. Where it changed meanwhile (a call is
     /// under way), nothing is recorded.
     GrantReturned(GrantId, GrantState),
     /// The grant was offered to the CA and surely not taken: it can be used again until then.
     GrantAgain(GrantId, Moment),
-    /// The CA refuses orders of this account until `until`; the ledger stands at `tat` from then on.
-    AccountPause {
-        /// The account.
-        issuer_id: IssuerId,
-        /// Until when.
-        until: Moment,
-        /// The account's theoretical arrival time after the pause.
-        tat: Moment,
-    },
+    /// The order ended: what is counted by its outcome is settled now.
+    SpendsClosed(OrderId, Ending),
+    /// The CA says that a limit is used up where our own counting had room.
+    Refused(Box<Refusal>),
+    /// What a call told of its CA.
+    Issuer(IssuerId, IssuerNews),
     /// A token for the edges to answer.
     PublishChallenge {
         /// Its id.
@@ -125,6 +151,29 @@ pub enum Write {
     DestroyKeys,
     /// These edges missed a token for too long.
     EdgesLost(Vec<EdgeId>),
+}
+
+/// A limit that the CA holds against us.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// At which issuer.
+    pub issuer_id: IssuerId,
+    /// The limit.
+    pub limit: LimitName,
+    /// Its key.
+    pub key: String,
+    /// What it means.
+    pub closed: Closed,
+    /// The wait the CA told; without it the wait grows with every refusal in a row.
+    pub told: Option<Duration>,
+    /// The first wait, and the longest, where nothing was told.
+    pub untold: (Duration, Duration),
+    /// From the end of the wait to the theoretical arrival time, so that one at a time goes on from there.
+    pub tolerance: Duration,
+    /// The CA's words.
+    pub said: String,
+    /// Where the CA says more, or lets the operator lift it.
+    pub link: Option<String>,
 }
 
 /// What a step leaves behind.
@@ -170,7 +219,7 @@ impl Outcome {
 
     /// Writes the order with a new state.
     #[must_use]
-    pub fn order(self, order: &Order, state: OrderState, now: Moment, change: impl FnOnce(&mut Order)) -> Self {
+    pub fn order(mut self, order: &Order, state: OrderState, now: Moment, change: impl FnOnce(&mut Order)) -> Self {
         let was = order.state;
         let mut order = order.clone();
         if order.state != state {
@@ -178,6 +227,8 @@ impl Outcome {
             order.state_since = now;
         }
         change(&mut order);
+        let ends = (!order.state.is_open()).then(|| Write::SpendsClosed(order.id.clone(), ending(was, order.state)));
+        self.writes.extend(ends);
         self.write(Write::Order { order: Box::new(order), was, problem: None })
     }
 }

@@ -6,10 +6,10 @@
 use std::time::Duration;
 
 use super::claim::Claim;
-use super::domain::{Effect, GrantState, Situation, TieState};
+use super::domain::{Effect, GrantState, Role, Situation, TieState};
 use super::evidence::{Check, Verdict};
 use super::moment::Moment;
-use super::order::{Order, OrderState};
+use super::order::{Lane, Order, OrderState};
 use super::pace;
 use super::tenant::TenantStatus;
 use super::tie;
@@ -73,6 +73,10 @@ pub enum Change {
     GiveUpOrder,
     /// The tenant has left: let go of the name.
     Offboard,
+    /// Somebody else's step left news.
+    Hear,
+    /// The name is neither held nor to be held by this claim any more.
+    StepBack,
 }
 
 /// The next thing to do.
@@ -96,6 +100,9 @@ pub fn plan(s: &Situation, now: Moment) -> Next {
     if s.tenant_status == TenantStatus::Deleted && s.domain.claim.is_open() {
         return Next::Change(Change::Offboard);
     }
+    if s.notice.is_some() && matches!(s.domain.claim, Claim::AwaitingDns | Claim::Queued | Claim::Live) {
+        return Next::Change(Change::Hear);
+    }
     match s.domain.claim {
         Claim::Released | Claim::Withdrawn | Claim::Expired => Next::Rest(Moment::NEVER),
         Claim::Releasing => {
@@ -110,6 +117,7 @@ pub fn plan(s: &Situation, now: Moment) -> Next {
             }
             look_or_rest(s, now, next_look(s).min(s.attempt.deadline))
         }
+        Claim::Queued if s.role() == Role::Neither => Next::Change(Change::StepBack),
         Claim::Queued => match &s.order {
             None => Next::Change(Change::OpenOrder),
             Some(order) => plan_order(s, order, now),
@@ -120,9 +128,17 @@ pub fn plan(s: &Situation, now: Moment) -> Next {
 
 /// When the records are to be looked at next.
 pub fn next_look(s: &Situation) -> Moment {
-    match s.domain.looked_at {
-        None => s.domain.created_at,
-        Some(at) => at + pace::look_again_in(s.domain.pace_from, at),
+    let d = &s.domain;
+    match d.looked_at {
+        None => d.created_at,
+        Some(at) => {
+            let touched_at = || (d.pace_from > d.created_at).then_some(d.pace_from);
+            let wait = match d.lane {
+                Lane::Bulk => pace::look_at_import_in(touched_at(), at, s.lap),
+                Lane::Renewal | Lane::Single => pace::look_again_in(d.pace_from, at),
+            };
+            at + s.succession().map_or(wait, |clock| wait.min(clock.look_within()))
+        }
     }
 }
 
@@ -130,17 +146,33 @@ fn look_or_rest(s: &Situation, now: Moment, next: Moment) -> Next {
     if s.domain.check_is_owed() || now >= next { Next::Observe(Observe::Dns) } else { Next::Rest(next) }
 }
 
+/// Whether every check passes and, for a claim that is to follow another, the other's record is gone.
+pub(super) fn may_order(s: &Situation) -> bool {
+    let follows = || s.domain.evidence_of(Check::Holding).is_none_or(|e| e.finding.verdict() == Verdict::Pass);
+    s.domain.all_pass() && follows()
+}
+
 fn fresh(s: &Situation, now: Moment) -> bool {
-    s.domain.all_pass() && !s.domain.check_is_owed() && s.domain.looked_at.is_some_and(|at| now.since(at) < FRESH)
+    may_order(s) && !s.domain.check_is_owed() && s.domain.looked_at.is_some_and(|at| now.since(at) < FRESH)
+}
+
+/// Whether an order has made no progress for longer than anybody should wait.
+pub fn is_stuck(order: &Order, now: Moment) -> bool {
+    let limit = match order.state {
+        OrderState::Waiting | OrderState::Granted => return false,
+        OrderState::Finalizing => STUCK_FINALIZING,
+        _ => STUCK,
+    };
+    now.since(order.state_since) > limit
+}
+
+/// Whether the CA is looked at in the next step: then that look decides whether it is the last.
+fn is_read_next(order: &Order) -> bool {
+    order.state == OrderState::Finalizing || order.state == OrderState::Authorizing && order.announced_at.is_some()
 }
 
 fn plan_order(s: &Situation, order: &Order, now: Moment) -> Next {
-    let stuck = match order.state {
-        OrderState::Waiting | OrderState::Granted => None,
-        OrderState::Finalizing => Some(STUCK_FINALIZING),
-        _ => Some(STUCK),
-    };
-    if stuck.is_some_and(|limit| now.since(order.state_since) > limit) {
+    if is_stuck(order, now) && !is_read_next(order) {
         return Next::Change(Change::GiveUpOrder);
     }
     match order.state {
@@ -166,6 +198,8 @@ fn plan_order(s: &Situation, order: &Order, now: Moment) -> Next {
         OrderState::Authorizing if order.announced_at.is_none() => Next::Observe(Observe::ChallengeRollout),
         OrderState::Authorizing => Next::Observe(Observe::Order),
         OrderState::Ready => Next::Act(Effect::Finalize),
+        // The certificate takes the name from its holder: what allows that is looked at once more.
+        OrderState::Finalizing if s.role() == Role::Successor && !fresh(s, now) => Next::Observe(Observe::Dns),
         OrderState::Finalizing => Next::Observe(Observe::Order),
         OrderState::Issued | OrderState::Failed | OrderState::Lost => Next::Change(Change::OpenOrder),
     }

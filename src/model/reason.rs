@@ -135,6 +135,9 @@ reasons! {
     PreflightMixed = "preflight_mixed", Fail, Tenant, Silent, "A request reached us at some of the name's addresses and not at others.";
     PreflightOwnOutage = "preflight_own_outage", Unknown, Platform, Silent, "Our own servers did not answer our test of the name; that is ours to solve.";
     HeldElsewhere = "held_elsewhere", Wait, Tenant, Silent, "Another account holds this name and still proves it; its ownership record must go before the name can move.";
+    HandoverRuns = "handover_runs", Wait, Nobody, Silent, "The present holder's ownership record is gone and yours is there; the name moves once that has been seen for 72 hours.";
+    HandoverDue = "handover_due", Pass, Nobody, Silent, "The former holder's ownership record has been gone for 72 hours; the name moves together with the new certificate.";
+    NameContested = "name_contested", Fail, Tenant, Silent, "Your ownership record is gone and somebody else's is there; the name can move to them unless yours comes back.";
     IssuerNotReady = "issuer_not_ready", Unknown, Platform, Silent, "The certificate authority has not answered us yet; we ask again on our own, and nothing needs to change at your side.";
     Quarantined = "quarantined", Wait, Nobody, Silent, "The name was let go a short while ago and rests until its former owner's record is gone.";
 }

@@ -6,8 +6,10 @@ use super::domain::RoutingMode;
 use super::evidence::Record;
 use super::hostname::Hostname;
 
-/// The label under which ownership is proven.
-const OWNERSHIP_LABEL: &str = "_nameplate-challenge";
+/// The label under which ownership is proven: one of its own, since a CNAME may not share its owner name (RFC 1034 §3.6.2).
+pub const OWNERSHIP_LABEL: &str = "_nameplate-challenge";
+/// What every ownership value begins with.
+pub const OWNERSHIP_PREFIX: &str = "nameplate-verify=";
 
 /// Where an apex points, since a CNAME cannot be there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use super::claim::Claim;
 use super::evidence::{Actor, Check, Evidence, Verdict};
 use super::moment::Moment;
 use super::order::OrderState;
-use super::standing::{Standing, Stands, blocker, fault, queued_blocker, routing_fault, standing};
+use super::standing::{Standing, Stands, blocker, contested, fault, queued_blocker, routing_fault, standing};
 
 /// What the sentence is made from.
 #[derive(Clone, Debug)]
@@ -158,7 +158,8 @@ fn live(facts: &Facts<'_>) -> Sentence {
         return sentence("Visitors are not served yet: the certificate is on its way to the edges.", Actor::Nobody);
     }
     let active = facts.behind == 0;
-    if let Some(away) = routing_fault(facts.evidence) {
+    let contested = contested(facts.evidence);
+    if let Some(away) = routing_fault(facts.evidence).filter(|_| contested.is_none()) {
         let reason = away.finding.reason;
         let text = format!("Visitors do not reach us any more. {} {}", reason.sentence(), whose_move(reason.acts()));
         return Sentence { active, ..sentence(text, reason.acts()) };
@@ -168,7 +169,7 @@ fn live(facts: &Facts<'_>) -> Sentence {
         text =
             format!("Visitors are served by {} of {} edges; the rest follow.", facts.counted - facts.behind, facts.counted);
     }
-    if let Some(loose) = fault(facts.evidence) {
+    if let Some(loose) = contested.or_else(|| fault(facts.evidence)) {
         let reason = loose.finding.reason;
         text = format!("{text} But: {} {}", reason.sentence(), whose_move(reason.acts()));
         who_acts = reason.acts();
@@ -189,6 +190,7 @@ mod tests {
             expected: String::new(),
             observed: vec![],
             seen_by: vec![],
+            views: vec![],
             advice: String::new(),
             found_at: None,
             found_via: None,

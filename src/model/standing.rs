@@ -120,7 +120,8 @@ pub fn standing(s: &Stands<'_>) -> Standing {
         Claim::Live if !s.certificate => Standing::NoCertificate,
         Claim::Live => {
             let rest = if s.rolled_out { Standing::Serving } else { Standing::RollingOut };
-            found(routing_fault(s.evidence).or_else(|| fault(s.evidence))).unwrap_or(rest)
+            let away = || routing_fault(s.evidence).or_else(|| fault(s.evidence));
+            found(contested(s.evidence).or_else(away)).unwrap_or(rest)
         }
         Claim::Releasing => Standing::Releasing,
         Claim::Released => Standing::Released,
@@ -175,6 +176,11 @@ pub(super) fn blocker(evidence: &[Evidence]) -> Option<&Evidence> {
 /// The blocker, where it is a fault.
 pub(super) fn fault(evidence: &[Evidence]) -> Option<&Evidence> {
     blocker(evidence).filter(|e| e.finding.verdict() == Verdict::Fail)
+}
+
+/// That somebody else is about to take the name over: more pressing than where it leads by now.
+pub(super) fn contested(evidence: &[Evidence]) -> Option<&Evidence> {
+    evidence.iter().find(|e| e.finding.reason == Reason::NameContested)
 }
 
 /// A fault of the way to us.

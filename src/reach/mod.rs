@@ -8,6 +8,7 @@
 //! sandbox; take an untrusted certificate for an error, where the question is just which one is served.
 
 pub mod address;
+pub mod document;
 mod error;
 mod place;
 mod request;

@@ -3,36 +3,38 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use async_trait::async_trait;
 use rustls::RootCertStore;
 
 use super::StartError;
 use crate::acme::{Authority, HttpSettings, InstantAcme, Roots};
-use crate::app::Settings;
-use crate::config::{Config, DnsConfig, DnsName, IssuerConfig};
-use crate::dns::{self, AddressMap, Limits, Look, Observers};
+use crate::app::authorities::{Authorities, CaPlace};
+use crate::app::connect::{Finder, FinderSettings};
+use crate::app::{App, AppError, Settings, account};
+use crate::config::{Config, DnsConfig, DnsName, IssuerConfig, LooksConfig};
+use crate::dns::{self, AddressMap, Caps, Gate, Limits, Observers};
 use crate::env::Env;
 use crate::mint;
 use crate::model::hostname::Hostname;
 use crate::model::id::IssuerId;
-use crate::model::ledger::{Limit, ORDERS_PER_ACCOUNT};
-use crate::model::look::{Ask, Platform, Seen};
+use crate::model::look::Platform;
+use crate::model::secret::Secret;
+use crate::model::traffic::Cap;
+use crate::reach::document::{DocumentSettings, HttpsDocuments};
 use crate::reach::{PublicName, ReachSettings};
+use crate::store::Store;
 use crate::store::issuers::{self, IssuerSeed};
-use crate::store::{Store, StoreResult};
 use crate::telemetry::metrics::ControlMeters;
+use crate::vault::request_signing::RequestSigner;
+use crate::vault::{Vault, VaultError};
+use crate::web::Connect;
 
 /// Where the operating system keeps its resolvers.
 const RESOLV_CONF: &str = "/etc/resolv.conf";
 
 pub(super) fn settings(config: &Config) -> Settings {
     let text = |name: &DnsName| name.as_str().to_owned();
-    let mut contacts: Vec<String> = config.issuers.iter().flat_map(|issuer| issuer.contacts.clone()).collect();
-    contacts.sort();
-    contacts.dedup();
     Settings {
         platform: Platform {
             suffixes: config.name_rules().reserved_zones,
@@ -47,7 +49,6 @@ pub(super) fn settings(config: &Config) -> Settings {
         apex_target: config.routing.apex_target.as_ref().map(|name| Hostname::trusted(name.as_str())),
         preflight: config.reach.preflight,
         min_edges: usize::try_from(config.feed.min_edges).unwrap_or(usize::MAX),
-        contacts,
     }
 }
 
@@ -75,27 +76,17 @@ pub(super) fn observers(config: &DnsConfig, env: &Env) -> Result<Observers, Star
     Ok(Observers::new(settings, env.clone()))
 }
 
-/// Looks whose time is taken.
-pub(super) struct Measured {
-    look: Observers,
-    meters: Arc<ControlMeters>,
-    env: Env,
-}
-
-impl Measured {
-    pub(super) fn new(look: Observers, meters: Arc<ControlMeters>, env: &Env) -> Self {
-        Measured { look, meters, env: env.clone() }
-    }
-}
-
-#[async_trait]
-impl Look for Measured {
-    async fn look(&self, ask: &Ask) -> Seen {
-        let began = self.env.now();
-        let seen = self.look.look(ask).await;
-        self.meters.look(self.env.now().since(began));
-        seen
-    }
+/// The gate that every look of this process passes.
+pub(super) fn gate(config: &LooksConfig, env: &Env, meters: &Arc<ControlMeters>) -> Gate {
+    let caps = Caps {
+        looks: Cap::new(config.per_second, config.at_once),
+        zone: Cap::new(config.zone_per_second, config.zone_at_once),
+        tenant: Cap::new(config.tenant_per_second, config.tenant_at_once),
+        imports: Cap::per_second(config.imports_per_second),
+        packets: Cap::per_second(config.packets_per_second),
+        server: Cap::new(config.server_per_second, config.server_at_once),
+    };
+    Gate::new(caps, env, Arc::clone(meters))
 }
 
 /// The resolvers that this machine uses.
@@ -130,48 +121,114 @@ pub(super) fn public_name(config: &Config, env: &Env) -> Result<PublicName, Star
     Ok(PublicName::new(env, settings, RootCertStore::empty())?)
 }
 
-pub(super) fn authorities(config: &Config, env: &Env) -> Result<HashMap<String, Arc<dyn Authority>>, StartError> {
-    let mut all: HashMap<String, Arc<dyn Authority>> = HashMap::new();
-    for issuer in &config.issuers {
-        let settings = HttpSettings { roots: roots(issuer)?, ..HttpSettings::default() };
-        let authority = InstantAcme::new(issuer.directory.as_str(), &settings, env)
-            .map_err(|source| StartError::Issuer { name: issuer.name.clone(), source: Box::new(source) })?;
-        all.insert(issuer.name.clone(), Arc::new(authority));
-    }
-    Ok(all)
+/// Who looks for offers of DNS providers, where Domain Connect is used.
+pub(super) fn finder(config: &Config, app: &App) -> Result<Option<Finder>, StartError> {
+    let Some(connect) = &config.domain_connect else { return Ok(None) };
+    let settings = DocumentSettings {
+        port: config.reach.https_port,
+        loopback: config.reach.allow_loopback,
+        timeout: ReachSettings::default().timeout,
+    };
+    let documents = Arc::new(HttpsDocuments::new(&app.env, settings, None)?);
+    let settings = FinderSettings {
+        provider_id: connect.provider_id.clone(),
+        service_id: connect.service_id.clone(),
+        known_hosts: connect.known_hosts.iter().map(|name| name.as_str().to_owned()).collect(),
+    };
+    Ok(Some(Finder::new(app.clone(), documents, settings)))
 }
 
-fn roots(issuer: &IssuerConfig) -> Result<Roots, StartError> {
+/// Who makes the links of those offers.
+pub(super) fn connect(config: &Config) -> Result<Option<Arc<Connect>>, StartError> {
+    let Some((connect, key)) = config.domain_connect.as_ref().and_then(|c| Some((c, c.key.as_ref()?))) else {
+        return Ok(None);
+    };
+    let signer = RequestSigner::from_pem(key).map_err(StartError::RequestKey)?;
+    Ok(Some(Arc::new(Connect {
+        provider_id: connect.provider_id.clone(),
+        service_id: connect.service_id.clone(),
+        key_label: connect.key_label.clone(),
+        tenant_zone: config.tenant_zone(),
+        signer,
+    })))
+}
+
+/// The CAs of the issuers' rows, each made when it is first asked for.
+pub struct ByRow {
+    env: Env,
+    made: Mutex<HashMap<Place, Arc<dyn Authority>>>,
+}
+
+/// Directory, roots and profile: what makes one client another than the next.
+type Place = (String, Option<String>, Option<String>);
+
+impl ByRow {
+    /// None made yet.
+    pub fn new(env: &Env) -> Self {
+        ByRow { env: env.clone(), made: Mutex::default() }
+    }
+}
+
+impl Authorities for ByRow {
+    fn of(&self, place: &CaPlace<'_>) -> Result<Arc<dyn Authority>, AppError> {
+        let key = (place.directory.to_owned(), place.roots.map(str::to_owned), place.profile.map(str::to_owned));
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(authority) = made.get(&key) {
+            return Ok(Arc::clone(authority));
+        }
+        let roots = place.roots.map_or(Roots::System, |pem| Roots::Pem(pem.as_bytes().to_vec()));
+        let settings = HttpSettings { roots, ..HttpSettings::default() };
+        let ca = InstantAcme::new(place.directory, &settings, &self.env)?.with_profile(key.2.clone());
+        let authority: Arc<dyn Authority> = Arc::new(ca);
+        made.insert(key, Arc::clone(&authority));
+        Ok(authority)
+    }
+}
+
+fn roots(issuer: &IssuerConfig) -> Result<Option<String>, StartError> {
     let read = |path: &Path| {
-        std::fs::read(path).map(Roots::Pem).map_err(|e| StartError::Setting {
+        std::fs::read_to_string(path).map_err(|e| StartError::Setting {
             key: format!("issuers.{}.roots_file", issuer.name),
             seen: format!("the file {} cannot be read: {e}", path.display()),
         })
     };
-    issuer.roots_file.as_deref().map_or(Ok(Roots::System), read)
+    issuer.roots_file.as_deref().map(read).transpose()
 }
 
-/// Makes the issuers' rows, or brings them up to date.
-pub(super) async fn seed_issuers(config: &Config, store: &Store, env: &Env) -> StoreResult<()> {
-    let seconds = |time: Duration| time.as_secs().max(1);
-    let seeds: Vec<IssuerSeed> = config
-        .issuers
-        .iter()
-        .map(|issuer| IssuerSeed {
+/// Makes the issuers' rows, or brings them up to date. What cannot be spoken to is told before anything is written.
+pub(super) async fn seed_issuers(
+    config: &Config,
+    store: &Store,
+    vault: &Vault,
+    authorities: &ByRow,
+    env: &Env,
+) -> Result<(), StartError> {
+    let mut seeds = Vec::with_capacity(config.issuers.len());
+    for issuer in &config.issuers {
+        let roots = roots(issuer)?;
+        let directory = issuer.directory.as_str();
+        let place = CaPlace { name: &issuer.name, directory, roots: roots.as_deref(), profile: issuer.profile.as_deref() };
+        if let Err(AppError::Ca(source)) = authorities.of(&place) {
+            return Err(StartError::Issuer { name: issuer.name.clone(), source: Box::new(source) });
+        }
+        let sealed = |(key_id, hmac): &(String, Secret)| {
+            Ok::<_, VaultError>((key_id.clone(), account::seal_binding(vault, env, &issuer.name, hmac)?))
+        };
+        seeds.push(IssuerSeed {
             name: issuer.name.clone(),
-            directory: issuer.directory.as_str().to_owned(),
+            directory: directory.to_owned(),
             preference: i64::from(issuer.preference),
-            limits: [(
-                ORDERS_PER_ACCOUNT.to_owned(),
-                Limit { burst: issuer.orders_burst, per_secs: seconds(issuer.orders_per) },
-            )]
-            .into(),
+            limits: issuer.limits.clone(),
             spent_before: issuer.spent_before,
-        })
-        .collect();
+            contacts: issuer.contacts.clone(),
+            profile: issuer.profile.clone(),
+            binding: issuer.binding.as_ref().map(sealed).transpose()?,
+            roots,
+        });
+    }
     let mut tx = store.begin().await?;
     issuers::seed(&mut tx, &seeds, env.now(), || mint!(env, IssuerId)).await?;
-    tx.commit().await
+    Ok(tx.commit().await?)
 }
 
 #[cfg(test)]

@@ -7,7 +7,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::observe::{self, WatchedControl, Watching};
 use super::{StartError, adapters, bind, loops, seal, store};
+use crate::app::connect::Finder;
 use crate::app::fleet::Snapshots;
+use crate::app::lap::Lap;
 use crate::app::{App, Bells, Smooth};
 use crate::config::{Config, Role};
 use crate::env::Env;
@@ -24,6 +26,7 @@ pub struct ControlPlane {
     app: App,
     feed: Feed,
     queue: Queue,
+    finder: Option<Finder>,
 }
 
 /// The listeners of `serve`.
@@ -52,30 +55,34 @@ impl ControlPlane {
             Role::Serve | Role::Edge => store::open_store(config).await?,
         };
         let vault = Arc::new(seal::open(&config.vault, &store, env).await?);
-        adapters::seed_issuers(config, &store, env).await?;
+        let authorities = Arc::new(adapters::ByRow::new(env));
+        adapters::seed_issuers(config, &store, &vault, &authorities, env).await?;
         let bells = Bells::default();
         let feed = Feed::open(store.clone(), Arc::clone(&vault), env.clone(), Arc::clone(&bells.relay)).await?;
         let concurrency = usize::try_from(config.jobs.concurrency).unwrap_or(usize::MAX);
         let queue = Queue::new(&store, env, QueueSettings { concurrency, ..QueueSettings::default() });
         let meters = Arc::<ControlMeters>::default();
-        let look = adapters::observers(&config.dns, env)?;
+        let gate = adapters::gate(&config.looks, env, &meters);
+        let look = adapters::observers(&config.dns, env)?.behind(gate);
         let app = App {
             env: env.clone(),
             store,
             vault,
-            look: Arc::new(adapters::Measured::new(look, Arc::clone(&meters), env)),
+            look: Arc::new(look),
             reach: Arc::new(adapters::public_name(config, env)?),
-            authorities: Arc::new(adapters::authorities(config, env)?),
+            authorities,
             wake: Arc::new(queue.clone()),
             settings: Arc::new(adapters::settings(config)),
             worker: format!("{}-{}", std::process::id(), env.draw_hex(4)).into(),
             bells,
             fleet: Snapshots::default(),
             outage: Arc::default(),
+            lap: Arc::new(Lap::new(config.looks.imports_per_second, config.looks.lap_per_second)),
             boundary: Arc::new(Smooth),
             meters,
         };
-        Ok(ControlPlane { config: config.clone(), app, feed, queue })
+        let finder = adapters::finder(config, &app)?;
+        Ok(ControlPlane { config: config.clone(), app, feed, queue, finder })
     }
 
     /// Its store.
@@ -97,7 +104,8 @@ impl ControlPlane {
     pub async fn serve(self, listeners: ServeListeners, stop: CancellationToken) -> Result<(), StartError> {
         let _watching = self.watching(&stop).await?;
         let public_url = self.config.server.public_url.as_ref().map(|url| url.as_str()).unwrap_or_default();
-        let settings = WebSettings::new(&self.config, public_url).map_err(StartError::Brand)?;
+        let mut settings = WebSettings::new(&self.config, public_url).map_err(StartError::Brand)?;
+        settings.connect = adapters::connect(&self.config)?;
         let state = WebState::new(self.app.clone(), settings);
         let (stopped, live) = (stop.clone(), state.live.clone());
         let told = async move {
@@ -111,7 +119,7 @@ impl ControlPlane {
             stop.cancel();
             served
         };
-        let schedule = loops::schedule(&self.app, &self.feed, &self.queue);
+        let schedule = loops::schedule(&self.app, &self.feed, &self.queue, self.finder.clone());
         let (web, (), _) = tokio::join!(web, self.feed.serve(listeners.feed, stop.clone()), schedule.run(stop.clone()));
         self.app.store.close().await;
         web.map_err(StartError::Web)
@@ -120,7 +128,7 @@ impl ControlPlane {
     /// Does the work alone, until told to stop; then drains and closes the database.
     pub async fn work(self, stop: CancellationToken) -> Result<(), StartError> {
         let _watching = self.watching(&stop).await?;
-        loops::schedule(&self.app, &self.feed, &self.queue).run(stop).await;
+        loops::schedule(&self.app, &self.feed, &self.queue, self.finder.clone()).run(stop).await;
         self.app.store.close().await;
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use crate::acme::AcmeError;
 use crate::config::ConfigError;
@@ -9,6 +10,7 @@ use crate::edge::EdgeError;
 use crate::feed::FeedError;
 use crate::reach::ReachError;
 use crate::store::StoreError;
+use crate::vault::request_signing::RequestKeyError;
 use crate::vault::{MasterKeyError, VaultError};
 use crate::web::LogoError;
 
@@ -29,6 +31,15 @@ pub enum StartError {
     /// No database.
     #[error("the database cannot be used")]
     Store(#[from] StoreError),
+    /// No database to work beside.
+    #[error(
+        "there is no file {}: database.url is not where `nameplate serve` keeps its database; name that one, or make a new one with \
+         `nameplate migrate`", .file.display()
+    )]
+    NoDatabase {
+        /// The file that `database.url` names.
+        file: PathBuf,
+    },
     /// No database of this schema.
     #[error("the database's schema is not current; run `nameplate migrate` with this binary first")]
     NotMigrated,
@@ -49,6 +60,9 @@ pub enum StartError {
         /// The newest version that the vault was sealed under.
         sealed: u32,
     },
+    /// The key of Domain Connect is none.
+    #[error("domain_connect.key cannot be used")]
+    RequestKey(#[source] RequestKeyError),
     /// The vault failed.
     #[error("the vault cannot be used")]
     Vault(#[from] VaultError),

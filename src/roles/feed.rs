@@ -11,7 +11,7 @@ use crate::vault::Vault;
 
 /// Opens database and vault, for commands that seal; the master key is checked as at any start.
 pub async fn open_vault(config: &Config, env: &Env) -> Result<(Store, Arc<Vault>), StartError> {
-    let store = store::open_store(config).await?;
+    let store = store::open_current(config).await?;
     let vault = Arc::new(seal::open(&config.vault, &store, env).await?);
     Ok((store, vault))
 }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::app::{App, account, dispatch, offboard, routine};
+use crate::app::connect::Finder;
+use crate::app::{App, account, dispatch, lap, offboard, routine};
 use crate::feed::Feed;
 use crate::jobs::door::Door;
 use crate::jobs::queue::Queue;
@@ -20,14 +21,20 @@ const ACCOUNTS: Duration = Duration::from_secs(5);
 const DISPATCH: Duration = Duration::from_secs(10);
 /// How often tenants that leave are looked for, which another process may have let go.
 const OFFBOARDING: Duration = Duration::from_secs(5);
+/// How often names are looked for whose DNS provider may set the records itself.
+const OFFERS: Duration = Duration::from_secs(5);
 /// The routine looks' batches follow the day this closely.
 const ROUTINE: Duration = Duration::from_secs(60);
 
-/// Everything that moves domains: workers and sweep, dispatcher, accounts, routine looks, relay.
-pub(super) fn schedule(app: &App, feed: &Feed, queue: &Queue) -> Schedule {
+/// How long imported names may stay unnoticed.
+const LAP: Duration = Duration::from_secs(2);
+
+/// Everything that moves domains: workers and sweep, dispatcher, accounts, routine looks, relay; and the finder of offers, where
+/// Domain Connect is used.
+pub(super) fn schedule(app: &App, feed: &Feed, queue: &Queue, finder: Option<Finder>) -> Schedule {
     let sweep = Sweep::new(&app.store, Arc::new(queue.clone()), &app.env, SweepSettings::default());
     let sweep = sweep.counted_by(&app.meters);
-    Schedule::new(&app.env, GRACE)
+    let schedule = Schedule::new(&app.env, GRACE)
         .with_workers(queue.clone(), Arc::new(Door::new(app.clone())), sweep)
         .when("dispatcher", Arc::clone(&app.bells.dispatch), DISPATCH, {
             let app = app.clone();
@@ -45,13 +52,29 @@ pub(super) fn schedule(app: &App, feed: &Feed, queue: &Queue) -> Schedule {
             let app = app.clone();
             move || looks(app.clone())
         })
+        .when("imported names", Arc::default(), LAP, {
+            let app = app.clone();
+            move || imports(app.clone())
+        })
         .with("relay", {
             let feed = feed.clone();
             move |stop| {
                 let feed = feed.clone();
                 async move { feed.run_relay(stop).await }
             }
-        })
+        });
+    match finder {
+        None => schedule,
+        Some(finder) => schedule.when("Domain Connect", Arc::default(), OFFERS, move || offers(finder.clone())),
+    }
+}
+
+async fn offers(finder: Finder) -> Option<Moment> {
+    if let Err(error) = finder.round().await {
+        tracing::warn!(error = %Chain(&error), "offers of DNS providers could not be looked for; trying again");
+    }
+    // Never faster than its beat, however many wait: the servers that are asked are strangers'.
+    None
 }
 
 async fn accounts(app: App) -> Option<Moment> {
@@ -80,6 +103,16 @@ async fn looks(app: App) -> Option<Moment> {
         Ok(batch) => batch.more.then(|| app.env.now()),
         Err(error) => {
             tracing::warn!(error = %Chain(&error), "live names could not be looked at; trying again");
+            None
+        }
+    }
+}
+
+async fn imports(app: App) -> Option<Moment> {
+    match lap::round(&app).await {
+        Ok(round) => round.next,
+        Err(error) => {
+            tracing::warn!(error = %Chain(&error), "imported names could not be looked at; trying again");
             None
         }
     }

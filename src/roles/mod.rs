@@ -21,11 +21,12 @@ pub mod observe;
 mod seal;
 mod store;
 
+pub use adapters::ByRow;
 pub use control::{ControlPlane, ServeListeners};
 pub use edge::{EDGE_DRAIN, run_edge};
 pub use error::StartError;
 pub use feed::{open_feed, open_vault};
-pub use store::{open_existing, open_store};
+pub use store::{open_current, open_existing, open_store};
 
 use std::net::SocketAddr;
 

@@ -26,10 +26,7 @@ pub async fn open_store(config: &Config) -> Result<Store, StartError> {
 pub async fn open_existing(config: &Config) -> Result<Store, StartError> {
     let url = config.database.url.expose_str().unwrap_or_default();
     if let Some(file) = sqlite_file(url).filter(|file| !file.exists()) {
-        return Err(StartError::Setting {
-            key: "database.url".to_owned(),
-            seen: format!("there is no file {}", file.display()),
-        });
+        return Err(StartError::NoDatabase { file });
     }
     connect(config).await
 }
@@ -41,9 +38,10 @@ pub(super) fn sqlite_file(url: &str) -> Option<PathBuf> {
     (!path.contains(":memory:")).then(|| PathBuf::from(path))
 }
 
-/// Opens a database whose schema is current, and changes nothing about it.
-pub(super) async fn open_current(config: &Config) -> Result<Store, StartError> {
-    let store = connect(config).await?;
+/// Opens a database that is there and whose schema is current, and changes nothing about it: for everything beside a `serve`,
+/// which must not make an empty database where the configuration named the wrong one, nor bring a new schema to an old `serve`.
+pub async fn open_current(config: &Config) -> Result<Store, StartError> {
+    let store = open_existing(config).await?;
     match store.schema().await? {
         Schema::Current => Ok(store),
         Schema::Older => Err(StartError::NotMigrated),

@@ -46,7 +46,9 @@ pub fn text(places: &Places<'_>, outside: &Outside) -> String {
          [names]\nextra_suffixes = [\"test\"]\n\n\
          [routing]\ncanonical_suffix = {zone}\napex_addresses = [\"127.0.0.1\"]\n\n\
          [dns]\nresolvers = {resolvers}\nservers = {servers}\ntimeout = \"2s\"\n\n\
-         [issuers.sandbox]\ndirectory = {directory}\nroots_file = {ca_roots}\n\n\
+         [issuers.sandbox]\ndirectory = {directory}\nroots_file = {ca_roots}\n\
+         # Its CA counts orders at most; whoever breaks things on purpose is not told to wait.\n\
+         domain_certificates_burst = 0\nname_certificates_burst = 0\nfailures_burst = 0\nfailures_in_a_row_burst = 0\n\n\
          [reach]\nhttp_port = {plain_port}\nhttps_port = {tls_port}\nallow_loopback = true\n\n\
          [feed]\nlisten = {feed}\nurl = {feed_url}\n\n\
          [edge]\nname = \"sandbox\"\nstate_dir = {edge_state}\nplain_listen = {plain}\ntls_listen = {tls}\n\

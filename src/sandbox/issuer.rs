@@ -10,7 +10,8 @@ use futures::FutureExt as _;
 use tokio::net::TcpListener;
 
 use super::ca::{
-    Authority, AuthorityError, CaaLookup, Kind as ProblemKind, OverHttp, Problem, Resolve, RunningCa, Settings, TestCa,
+    Authority, AuthorityError, CaaLookup, Kind as ProblemKind, OverHttp, Problem, Resolve, RunningCa, Script, Settings,
+    TestCa,
 };
 use super::dns::{Who, ZoneStore};
 use super::pebble::{Pebble, PebbleError, PebbleSettings};
@@ -114,6 +115,14 @@ impl Issuer {
         match self {
             Issuer::Test(ca, _) => ca.state().authority().identity_pem(names, serial, now, PLATFORM_DAYS),
             Issuer::Pebble(_, _, own) => own.identity_pem(names, serial, now, PLATFORM_DAYS),
+        }
+    }
+
+    /// What is to go wrong at it, if it can be told.
+    pub fn script(&self) -> Option<Script> {
+        match self {
+            Issuer::Test(ca, _) => Some(ca.script().clone()),
+            Issuer::Pebble(..) => None,
         }
     }
 

@@ -11,7 +11,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::dns::{DnsServer, EditError, Sockets, Who, ZoneStore};
 use super::issuer::{Choice, Issuer, IssuerError, Sight};
 use super::pebble::PebbleSettings;
-use super::{origin, provider};
+use super::{misbehave, origin, provider};
 use crate::dns::{AddressMap, Limits, Observers, Settings};
 use crate::env::Env;
 
@@ -110,8 +110,11 @@ impl Outside {
             }
         };
         let (provider, origin) = (ports.provider.local_addr()?, ports.origin.local_addr()?);
-        let pages =
-            [page(ports.provider, provider::router(zones.clone(), TENANT_ZONE)), page(ports.origin, origin::router())];
+        let mut beside = provider::router(zones.clone(), TENANT_ZONE);
+        if let Some(script) = issuer.script() {
+            beside = beside.merge(misbehave::router(script));
+        }
+        let pages = [page(ports.provider, beside), page(ports.origin, origin::router())];
         Ok(Outside { zones, issuer, provider, origin, resolvers, servers, _dns: dns, _pages: pages })
     }
 }

@@ -53,13 +53,17 @@ fn invitation(world: &World, portal: &str) -> String {
     let (config, roots) = (shown(&world.config_file), shown(&world.roots_file));
     // The line must work as it stands, wherever this binary was built.
     let program = std::env::current_exe().map_or_else(|_| "nameplate".to_owned(), |path| shown(&path));
+    let bad_days = match world.outside.issuer.script() {
+        Some(_) => format!("  The CA's bad days     http://{}/ca\n", world.outside.provider),
+        None => String::new(),
+    };
     let (provider, origin) = (world.outside.provider, world.outside.origin);
     format!(
         "\nNameplate's sandbox is running, all of it on this machine.\n\
          \n  Portal of {TENANT}        {portal}\n  \
          Operators' sign-in    {url}/operator/sign-in\n  \
          Operator's token      {token}\n  \
-         Pretend DNS provider  http://{provider}  (zone {TENANT_ZONE})\n  \
+         Pretend DNS provider  http://{provider}  (zone {TENANT_ZONE})\n{bad_days}  \
          Application           http://{origin}\n  API                   {url}/api/v1\n  Configuration         {config}\n\
          \n1. Open the portal's link, which signs in once as an admin of {TENANT}. Add {host}, paste the two records it\n   \
          shows at http://{provider}, and watch the page turn green. A fresh link:\n\

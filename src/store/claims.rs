@@ -8,6 +8,7 @@ use crate::model::evidence::Evidence;
 use crate::model::hostname::Hostname;
 use crate::model::id::{AttemptId, DomainId, EventId, TenantId};
 use crate::model::moment::Moment;
+use crate::model::order::Lane;
 use crate::model::outcome::NewEvent;
 use crate::model::standing::Standing;
 
@@ -19,6 +20,8 @@ pub struct NewClaim {
     pub event_id: EventId,
     pub tenant_id: TenantId,
     pub hostname: Hostname,
+    pub lane: Lane,
+    pub first_look_at: Moment,
     pub value: String,
     pub routing_mode: RoutingMode,
     pub target: String,
@@ -45,8 +48,8 @@ pub async fn open_claim(tx: &mut Tx, tenant: &TenantId, hostname: &Hostname) -> 
 pub async fn insert(tx: &mut Tx, c: &NewClaim, now: Moment) -> StoreResult<bool> {
     let domain = sql("INSERT INTO domains (id, tenant_id, hostname, claim, claim_since, routing_mode, target, attempt_id, \
            evidence, pace_from, nudged, tie, lost_for_us, due_at, lease_until, generation, settled, failures, event_seq, \
-           created_at, standing, acts, standing_since) \
-         VALUES ($1, $2, $3, 'awaiting_dns', $4, $5, $6, $7, $8, $4, 0, 'held', 0, $4, 0, 1, 0, 0, 1, $4, $9, $10, $4) \
+           created_at, standing, acts, standing_since, lane) \
+         VALUES ($1, $2, $3, 'awaiting_dns', $4, $5, $6, $7, $8, $4, 0, 'held', 0, $11, 0, 1, 0, 0, 1, $4, $9, $10, $4, $12) \
          ON CONFLICT DO NOTHING")
     .bind(c.id.as_str())
     .bind(c.tenant_id.as_str())
@@ -57,7 +60,9 @@ pub async fn insert(tx: &mut Tx, c: &NewClaim, now: Moment) -> StoreResult<bool>
     .bind(c.attempt_id.as_str())
     .bind(document(&Vec::<Evidence>::new())?)
     .bind(Standing::NotLookedYet.code())
-    .bind(Standing::NotLookedYet.acts().as_str());
+    .bind(Standing::NotLookedYet.acts().as_str())
+    .bind(c.first_look_at)
+    .bind(c.lane.as_str());
     if tx.execute(domain).await? == 0 {
         return Ok(false);
     }

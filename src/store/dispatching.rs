@@ -1,16 +1,17 @@
 //! The dispatcher's reads and writes: waiting orders, the ledger with its open spends, grants.
 
-use std::time::Duration;
+use std::collections::BTreeMap;
 
 use super::record::nudge;
-use super::{Stmt, StoreResult, Tx, sql};
+use super::{Row, Stmt, StoreResult, Tx, sql};
 use crate::model::dispatch::Waiting;
-use crate::model::id::{DomainId, GrantId, IssuerId, OrderId};
-use crate::model::ledger::Bucket;
+use crate::model::hostname::Hostname;
+use crate::model::id::{DomainId, GrantId, IssuerId, OrderId, TenantId};
+use crate::model::ledger::{Bucket, Limit, Spent};
+use crate::model::limits::{Counted, LimitName};
 use crate::model::moment::Moment;
+use crate::model::order::Lane;
 
-/// How many waiting orders one round looks at.
-const WINDOW: i64 = 5_000;
 /// How many grants go into one round trip.
 const CHUNK: usize = 20;
 
@@ -22,7 +23,20 @@ pub struct WaitingRow {
     pub domain_id: DomainId,
 }
 
-/// Takes back grants that nobody used in time, and settles spends whose calls were never answered.
+/// What `dispatch` decides by, from a row that has `id`, `tenant_id`, `lane`, `not_before`, `served` and `hostname`.
+pub(super) fn waiting_of(row: &Row) -> StoreResult<Waiting> {
+    Ok(Waiting {
+        order_id: row.parse("id")?,
+        tenant_id: row.parse("tenant_id")?,
+        lane: row.parse("lane")?,
+        not_before: row.moment("not_before")?,
+        served: u64::try_from(row.int("served")?).unwrap_or(0),
+        name: Hostname::trusted(&row.text("hostname")?),
+    })
+}
+
+/// Takes back grants that nobody used in time, settles spends whose calls were never answered, and forgets rows of the ledger
+/// that say no more than a missing one.
 pub async fn close_overdue(tx: &mut Tx, issuer: &IssuerId, now: Moment) -> StoreResult<()> {
     for stmt in [
         sql("UPDATE domains SET due_at = $2, nudged = generation WHERE id IN (SELECT o.domain_id FROM orders o \
@@ -35,6 +49,7 @@ pub async fn close_overdue(tx: &mut Tx, issuer: &IssuerId, now: Moment) -> Store
         sql("DELETE FROM spends WHERE issuer_id = $1 \
              AND grant_id IN (SELECT id FROM grants WHERE state = 'open' AND expires_at <= $2)"),
         sql("UPDATE grants SET state = 'returned' WHERE issuer_id = $1 AND state = 'open' AND expires_at <= $2"),
+        sql("DELETE FROM ledger WHERE issuer_id = $1 AND tat <= $2 AND key <> 'account'"),
     ] {
         tx.execute(stmt.bind(issuer.as_str()).bind(now)).await?;
     }
@@ -49,13 +64,14 @@ pub async fn close_overdue(tx: &mut Tx, issuer: &IssuerId, now: Moment) -> Store
     for row in unanswered {
         let deadline = row.moment("deadline")?;
         tx.execute(
-            sql("UPDATE ledger SET tat = CASE WHEN tat > $4 THEN tat ELSE $4 END + $5 \
-                 WHERE issuer_id = $1 AND limit_name = $2 AND key = $3")
+            sql("INSERT INTO ledger (issuer_id, limit_name, key, tat, refusals) VALUES ($1, $2, $3, $4, 0) \
+                 ON CONFLICT (issuer_id, limit_name, key) DO UPDATE SET \
+                   tat = CASE WHEN ledger.tat > $5 THEN ledger.tat ELSE $5 END + excluded.tat - $5")
             .bind(issuer.as_str())
             .bind(row.text("limit_name")?)
             .bind(row.text("key")?)
-            .bind(deadline)
-            .bind(row.int("interval_us")?),
+            .bind(deadline + std::time::Duration::from_micros(u64::try_from(row.int("interval_us")?).unwrap_or(0)))
+            .bind(deadline),
         )
         .await?;
         tx.execute(
@@ -68,22 +84,35 @@ pub async fn close_overdue(tx: &mut Tx, issuer: &IssuerId, now: Moment) -> Store
     Ok(())
 }
 
-/// The ledger row of a limit with its open spends, read as one: an answer that settles meanwhile is seen whole or not at all.
-pub async fn bucket(tx: &mut Tx, issuer: &IssuerId, limit_name: &str, key: &str, now: Moment) -> StoreResult<Bucket> {
-    let row = tx
-        .fetch_optional(
-            sql("SELECT l.tat, (SELECT count(*) FROM spends p WHERE p.issuer_id = l.issuer_id \
-                   AND p.limit_name = l.limit_name AND p.key = l.key) AS open \
-                 FROM ledger l WHERE l.issuer_id = $1 AND l.limit_name = $2 AND l.key = $3")
-            .bind(issuer.as_str())
-            .bind(limit_name)
-            .bind(key),
-        )
-        .await?;
-    Ok(match row {
-        Some(row) => Bucket { tat: row.moment("tat")?, open: u32::try_from(row.int("open")?).unwrap_or(u32::MAX) },
-        None => Bucket { tat: now, open: 0 },
-    })
+/// The ledger with its open spends, read as one: an answer that settles meanwhile is seen whole or not at all. Rows that lie in
+/// the past say no more than missing ones.
+pub async fn spent(tx: &mut Tx, issuer: &IssuerId, now: Moment) -> StoreResult<Spent> {
+    let stmt = sql("SELECT limit_name, key, tat, 0 AS open FROM ledger WHERE issuer_id = $1 AND tat > $2 \
+         UNION ALL SELECT limit_name, key, 0 AS tat, count(*) AS open FROM spends WHERE issuer_id = $1 GROUP BY limit_name, key")
+    .bind(issuer.as_str())
+    .bind(now);
+    spent_in(&tx.fetch_all(stmt).await?)
+}
+
+/// The rows of two keys, with their open spends.
+pub async fn spent_of(tx: &mut Tx, issuer: &IssuerId, [one, other]: &[&str; 2]) -> StoreResult<Spent> {
+    let stmt = sql("SELECT limit_name, key, tat, 0 AS open FROM ledger WHERE issuer_id = $1 AND key IN ($2, $3) \
+         UNION ALL SELECT limit_name, key, 0 AS tat, count(*) AS open FROM spends WHERE issuer_id = $1 AND key IN ($2, $3) \
+         GROUP BY limit_name, key")
+    .bind(issuer.as_str())
+    .bind(*one)
+    .bind(*other);
+    spent_in(&tx.fetch_all(stmt).await?)
+}
+
+fn spent_in(rows: &[Row]) -> StoreResult<Spent> {
+    let mut spent = Spent::new();
+    for row in rows {
+        let bucket: &mut Bucket = spent.entry((row.parse("limit_name")?, row.text("key")?)).or_default();
+        bucket.tat = bucket.tat.max(row.moment("tat")?);
+        bucket.open = bucket.open.saturating_add(u32::try_from(row.int("open")?).unwrap_or(u32::MAX));
+    }
+    Ok(spent)
 }
 
 /// When the next order that may not be placed yet becomes eligible.
@@ -96,31 +125,51 @@ pub async fn next_eligible(tx: &mut Tx, issuer: &IssuerId, now: Moment) -> Store
     tx.fetch_optional(stmt).await?.map_or(Ok(None), |row| row.opt_moment("at"))
 }
 
-/// Orders that wait at an issuer and may be placed, oldest first.
-pub async fn waiting(tx: &mut Tx, issuer: &IssuerId, now: Moment) -> StoreResult<Vec<WaitingRow>> {
-    let rows = tx
-        .fetch_all(
-            sql("SELECT o.id, o.lane, o.not_before, o.domain_id, d.tenant_id FROM orders o \
-                 JOIN domains d ON d.id = o.domain_id JOIN tenants t ON t.id = d.tenant_id AND t.status <> 'deleted' \
-                 WHERE o.issuer_id = $1 AND o.state = 'waiting' AND o.not_before <= $2 ORDER BY o.id LIMIT $3")
-            .bind(issuer.as_str())
-            .bind(now)
-            .bind(WINDOW),
-        )
-        .await?;
-    rows.iter()
-        .map(|row| {
-            Ok(WaitingRow {
-                waiting: Waiting {
-                    order_id: row.parse("id")?,
-                    tenant_id: row.parse("tenant_id")?,
-                    lane: row.parse("lane")?,
-                    not_before: row.moment("not_before")?,
-                },
-                domain_id: row.parse("domain_id")?,
-            })
-        })
-        .collect()
+/// Whether any order waits at an issuer and may be placed.
+pub async fn anybody(tx: &mut Tx, issuer: &IssuerId, now: Moment) -> StoreResult<bool> {
+    let stmt = sql("SELECT 1 AS n FROM orders WHERE issuer_id = $1 AND state = 'waiting' AND not_before <= $2 LIMIT 1")
+        .bind(issuer.as_str())
+        .bind(now);
+    Ok(tx.fetch_optional(stmt).await?.is_some())
+}
+
+/// The heads of the queue: of each lane as many orders that may be placed, in the order in which its tenants take turns, so that
+/// a round reads what it can grant and not the whole queue. Sorted by age.
+pub async fn heads(tx: &mut Tx, issuer: &IssuerId, now: Moment, of_lane: u32) -> StoreResult<Vec<WaitingRow>> {
+    let stmt = sql("SELECT id, lane, not_before, domain_id, tenant_id, hostname, served FROM ( \
+           SELECT q.*, ROW_NUMBER() OVER (PARTITION BY q.lane ORDER BY q.nth, q.served, q.id) AS place FROM ( \
+             SELECT o.id, o.lane, o.not_before, o.domain_id, d.tenant_id, d.hostname, COALESCE(u.served, 0) AS served, \
+               ROW_NUMBER() OVER (PARTITION BY o.lane, d.tenant_id ORDER BY o.id) AS nth \
+             FROM orders o JOIN domains d ON d.id = o.domain_id \
+             JOIN tenants t ON t.id = d.tenant_id AND t.status <> 'deleted' \
+             LEFT JOIN turns u ON u.issuer_id = o.issuer_id AND u.lane = o.lane AND u.tenant_id = d.tenant_id \
+             WHERE o.issuer_id = $1 AND o.state = 'waiting' AND o.not_before <= $2) q) p \
+         WHERE place <= $3 ORDER BY id")
+    .bind(issuer.as_str())
+    .bind(now)
+    .bind(i64::from(of_lane));
+    let rows = tx.fetch_all(stmt).await?;
+    rows.iter().map(|row| Ok(WaitingRow { waiting: waiting_of(row)?, domain_id: row.parse("domain_id")? })).collect()
+}
+
+/// Orders whose own limits have no room wait until they have, out of the way of all others.
+pub async fn hold(tx: &mut Tx, held: &[(OrderId, LimitName, Moment)]) -> StoreResult<()> {
+    for chunk in held.chunks(CHUNK) {
+        let one = |(order, limit, until): &(OrderId, LimitName, Moment)| {
+            sql("UPDATE orders SET not_before = $2, held_by = $3 WHERE id = $1 AND state = 'waiting'")
+                .bind(order.as_str())
+                .bind(*until)
+                .bind(limit.as_str())
+        };
+        tx.batch(chunk.iter().map(one).collect()).await?;
+    }
+    Ok(())
+}
+
+/// Whether a call is on its way at an issuer, or may begin at any moment.
+pub async fn is_asking(tx: &mut Tx, issuer: &IssuerId) -> StoreResult<bool> {
+    let stmt = sql("SELECT 1 AS n FROM orders WHERE issuer_id = $1 AND state = 'granted' LIMIT 1").bind(issuer.as_str());
+    Ok(tx.fetch_optional(stmt).await?.is_some())
 }
 
 /// One grant to write.
@@ -131,18 +180,20 @@ pub struct NewGrant {
     pub order_id: OrderId,
     /// Whom to wake.
     pub domain_id: DomainId,
+    /// Whose turn it was.
+    pub tenant_id: TenantId,
+    /// In which lane.
+    pub lane: Lane,
+    /// What it may spend: one of each.
+    pub spends: Vec<(LimitName, Limit, String)>,
 }
 
 /// The terms under which grants are given.
 pub struct Terms<'a> {
     /// The issuer.
     pub issuer: &'a IssuerId,
-    /// Spent limit and key.
-    pub limit_name: &'a str,
-    /// The key of the limit.
-    pub key: &'a str,
-    /// What one spend costs.
-    pub interval: Duration,
+    /// Grants given so far.
+    pub turn: u64,
     /// Unused after this, a grant goes back.
     pub expires_at: Moment,
     /// A call that was not answered by then never will be.
@@ -162,7 +213,7 @@ pub async fn give(tx: &mut Tx, terms: &Terms<'_>, grants: Vec<NewGrant>, now: Mo
                 chunk
                     .iter()
                     .map(|g| {
-                        sql("UPDATE orders SET state = 'granted', state_since = $2 \
+                        sql("UPDATE orders SET state = 'granted', state_since = $2, held_by = NULL \
                              WHERE id = $1 AND state = 'waiting' AND not_before <= $2")
                         .bind(g.order_id.as_str())
                         .bind(now)
@@ -174,6 +225,7 @@ pub async fn give(tx: &mut Tx, terms: &Terms<'_>, grants: Vec<NewGrant>, now: Mo
         tx.batch(chunk.iter().flat_map(|g| written(terms, g, now)).collect()).await?;
         given.extend(chunk);
     }
+    take_turns(tx, terms, &given).await?;
     tx.execute(
         sql("UPDATE issuers SET granted = granted + $2 WHERE id = $1")
             .bind(terms.issuer.as_str())
@@ -183,22 +235,50 @@ pub async fn give(tx: &mut Tx, terms: &Terms<'_>, grants: Vec<NewGrant>, now: Mo
     Ok(given)
 }
 
-fn written(terms: &Terms<'_>, g: &NewGrant, now: Moment) -> [Stmt; 2] {
-    [
-        sql("INSERT INTO grants (id, issuer_id, order_id, granted_at, expires_at, state) VALUES ($1, $2, $3, $4, $5, 'open')")
-            .bind(g.id.as_str())
-            .bind(terms.issuer.as_str())
-            .bind(g.order_id.as_str())
-            .bind(now)
-            .bind(terms.expires_at),
-        sql("INSERT INTO spends (grant_id, issuer_id, limit_name, key, interval_us, opened_at, deadline) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7)")
+fn written(terms: &Terms<'_>, g: &NewGrant, now: Moment) -> Vec<Stmt> {
+    let grant = sql(
+        "INSERT INTO grants (id, issuer_id, order_id, granted_at, expires_at, state) VALUES ($1, $2, $3, $4, $5, 'open')",
+    )
+    .bind(g.id.as_str())
+    .bind(terms.issuer.as_str())
+    .bind(g.order_id.as_str())
+    .bind(now)
+    .bind(terms.expires_at);
+    let spend = |(limit, numbers, key): &(LimitName, Limit, String)| {
+        // What the order's outcome decides has no deadline: every order ends, and settles it.
+        let deadline = if limit.counts() == Counted::Order { terms.spend_deadline } else { Moment::NEVER };
+        sql("INSERT INTO spends (grant_id, issuer_id, limit_name, key, counts, interval_us, opened_at, deadline) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)")
         .bind(g.id.as_str())
         .bind(terms.issuer.as_str())
-        .bind(terms.limit_name)
-        .bind(terms.key)
-        .bind(i64::try_from(terms.interval.as_micros()).unwrap_or(i64::MAX))
+        .bind(limit.as_str())
+        .bind(key.as_str())
+        .bind(limit.counts().as_str())
+        .bind(i64::try_from(numbers.interval().as_micros()).unwrap_or(i64::MAX))
         .bind(now)
-        .bind(terms.spend_deadline),
-    ]
+        .bind(deadline)
+    };
+    std::iter::once(grant).chain(g.spends.iter().map(spend)).collect()
+}
+
+/// Remembers in which turn each tenant was served last.
+async fn take_turns(tx: &mut Tx, terms: &Terms<'_>, given: &[NewGrant]) -> StoreResult<()> {
+    let mut last: BTreeMap<(Lane, &TenantId), u64> = BTreeMap::new();
+    for (g, turn) in given.iter().zip(terms.turn + 1..) {
+        last.insert((g.lane, &g.tenant_id), turn);
+    }
+    let one = |((lane, tenant), turn): (&(Lane, &TenantId), &u64)| {
+        sql("INSERT INTO turns (issuer_id, lane, tenant_id, served) VALUES ($1, $2, $3, $4) \
+             ON CONFLICT (issuer_id, lane, tenant_id) DO UPDATE SET served = excluded.served")
+        .bind(terms.issuer.as_str())
+        .bind(lane.as_str())
+        .bind(tenant.as_str())
+        .bind(i64::try_from(*turn).unwrap_or(i64::MAX))
+    };
+    let stmts: Vec<Stmt> = last.iter().map(one).collect();
+    let mut rest = stmts.into_iter().peekable();
+    while rest.peek().is_some() {
+        tx.batch(rest.by_ref().take(CHUNK).collect()).await?;
+    }
+    Ok(())
 }

@@ -178,12 +178,13 @@ pub async fn tenants(tx: &mut Tx, scope: Scope) -> StoreResult<Vec<TenantEntry>>
 pub async fn hosts(tx: &mut Tx, scope: Scope) -> StoreResult<(Vec<HostEntry>, Vec<StoredCertificate>)> {
     let stmt = match scope {
         Scope::All => sql("SELECT r.hostname, r.tenant_id, t.slug, r.term, r.action, r.certificate_id, r.version, \
+             r.redirect_to, \
              c.id AS c_id, c.chain, c.sealed_key, COALESCE(c.order_id, c.id) AS sealed_for, c.serial, c.not_after, \
              c.destroyed_at, c.source, n.name \
              FROM routes r JOIN tenants t ON t.id = r.tenant_id LEFT JOIN certificates c ON c.id = r.certificate_id \
              LEFT JOIN certificate_names n ON n.certificate_id = c.id ORDER BY r.hostname, n.name"),
         Scope::Changes(after, upto) => sql("SELECT r.hostname, r.tenant_id, t.slug, r.term, r.action, r.certificate_id, \
-             r.version, c.id AS c_id, c.chain, c.sealed_key, COALESCE(c.order_id, c.id) AS sealed_for, c.serial, \
+             r.version, r.redirect_to, c.id AS c_id, c.chain, c.sealed_key, COALESCE(c.order_id, c.id) AS sealed_for, c.serial, \
              c.not_after, c.destroyed_at, c.source, n.name \
              FROM (SELECT DISTINCT subject FROM outbox WHERE kind = 'host' AND seq > $1 AND seq <= $2) o \
              JOIN routes r ON r.hostname = o.subject JOIN tenants t ON t.id = r.tenant_id \
@@ -222,6 +223,7 @@ fn host(row: &Row, hostname: Hostname) -> StoreResult<HostEntry> {
         term: row.int("term")?,
         action,
         certificate_id: row.opt_parse("certificate_id")?,
+        redirect_to: row.opt_text("redirect_to")?.map(|name| Hostname::trusted(&name)),
         version: row.int("version")?,
     })
 }

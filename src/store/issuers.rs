@@ -1,12 +1,12 @@
 //! Issuers: CA accounts, seeded from configuration, their sealed keys and how far they may be used.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::record::document;
-use super::{Row, Store, StoreResult, Tx, restore, sql};
+use super::{Row, Store, StoreError, StoreResult, Tx, restore, sql};
 use crate::model::id::{DomainId, IssuerId};
-use crate::model::ledger::{self, Limit, ORDERS_PER_ACCOUNT};
+use crate::model::ledger;
+use crate::model::limits::{ACCOUNT, LimitName, Limits};
 use crate::model::moment::Moment;
 
 /// The preference of issuers that configuration does not name.
@@ -14,8 +14,8 @@ const NOT_CONFIGURED: i64 = 1_000_000_000;
 /// At most so many domains get an alarm at once.
 const ALARMS: usize = 1000;
 
-/// What configuration says of an issuer.
-#[derive(Clone, Debug)]
+/// What configuration, or a command, says of an issuer.
+#[derive(Clone, Debug, Default)]
 pub struct IssuerSeed {
     /// Its name, unique.
     pub name: String,
@@ -23,10 +23,18 @@ pub struct IssuerSeed {
     pub directory: String,
     /// Lower is asked first.
     pub preference: i64,
-    /// Limits by name.
-    pub limits: BTreeMap<String, Limit>,
+    /// Its limits.
+    pub limits: Limits,
     /// Orders the account spent before we count.
     pub spent_before: u32,
+    /// Mail addresses the CA may write to.
+    pub contacts: Vec<String>,
+    /// Whom the CA's server must chain to, in PEM; the system's roots where nothing is said.
+    pub roots: Option<String>,
+    /// The certificate profile that is asked for.
+    pub profile: Option<String>,
+    /// The account kept elsewhere that ours is bound to: its name, and the sealed key.
+    pub binding: Option<(String, Vec<u8>)>,
 }
 
 /// The row of an issuer.
@@ -36,14 +44,29 @@ pub struct IssuerRow {
     pub id: IssuerId,
     pub name: String,
     pub directory: String,
-    pub limits: BTreeMap<String, Limit>,
+    pub limits: Limits,
+    pub preference: i64,
+    /// `configuration` or `command`.
+    pub source: String,
+    pub contacts: Vec<String>,
+    pub roots: Option<String>,
+    pub profile: Option<String>,
+    pub binding: Option<(String, Vec<u8>)>,
     pub caa_identities: Vec<String>,
     pub account_key: Option<Vec<u8>>,
+    pub next_account_key: Option<Vec<u8>>,
     pub account_url: Option<String>,
     pub account_problem: Option<String>,
     pub term: i64,
     pub granted: i64,
     pub not_before: Moment,
+}
+
+impl IssuerRow {
+    /// Whether new orders may go there: it is named by configuration or was added by command.
+    pub fn is_in_use(&self) -> bool {
+        self.preference < NOT_CONFIGURED
+    }
 }
 
 fn read(row: &Row) -> StoreResult<IssuerRow> {
@@ -52,8 +75,15 @@ fn read(row: &Row) -> StoreResult<IssuerRow> {
         name: row.text("name")?,
         directory: row.text("directory")?,
         limits: row.json("limits")?,
+        preference: row.int("preference")?,
+        source: row.text("source")?,
+        contacts: row.json("contacts")?,
+        roots: row.opt_text("roots")?,
+        profile: row.opt_text("profile")?,
+        binding: row.opt_text("eab_key_id")?.zip(row.opt_blob("eab_hmac")?),
         caa_identities: row.json("caa_identities")?,
         account_key: row.opt_blob("account_key")?,
+        next_account_key: row.opt_blob("next_account_key")?,
         account_url: row.opt_text("account_url")?,
         account_problem: row.opt_text("account_problem")?,
         term: row.int("term")?,
@@ -62,40 +92,26 @@ fn read(row: &Row) -> StoreResult<IssuerRow> {
     })
 }
 
-/// Makes the rows that configuration names; changes directory, preference and limits of those that are there. An account
-/// belongs to its directory: where that changed, the account's address is forgotten and asked for again with the same key.
+/// Makes the rows that configuration names; changes those that are there. An account belongs to its directory: where a name got
+/// another directory, the account's address is forgotten and asked for again with the same key; where a directory got another
+/// name, its row, and with it account and ledger, gets that name too.
 pub async fn seed(tx: &mut Tx, seeds: &[IssuerSeed], now: Moment, mut mint: impl FnMut() -> IssuerId) -> StoreResult<()> {
     // An issuer that a restored copy does not know may be one that was spent at since.
     let recovering = restore::recovering_since(tx).await?.is_some();
     // Whoever is not named any more stands behind all that are: its row stays for history, and no new order goes there.
-    tx.execute(sql("UPDATE issuers SET preference = $1").bind(NOT_CONFIGURED)).await?;
+    tx.execute(sql("UPDATE issuers SET preference = $1 WHERE source = 'configuration'").bind(NOT_CONFIGURED)).await?;
     for seed in seeds {
-        let id = mint();
         tx.execute(
-            sql("INSERT INTO issuers (id, name, directory, preference, limits, caa_identities, spent_before, lease_until, \
-                   term, granted, not_before, created_at) VALUES ($1, $2, $3, $4, $5, '[]', $6, 0, 0, 0, 0, $7) \
-                 ON CONFLICT (name) DO UPDATE SET preference = excluded.preference, limits = excluded.limits, \
-                   account_url = CASE WHEN issuers.directory = excluded.directory THEN issuers.account_url ELSE NULL END, \
-                   directory = excluded.directory")
-            .bind(id.as_str())
+            sql("UPDATE issuers SET name = $1 WHERE directory = $2 AND name <> $1 \
+                 AND NOT EXISTS (SELECT 1 FROM issuers o WHERE o.name = $1) \
+                 AND id = (SELECT o.id FROM issuers o WHERE o.directory = $2 AND (o.preference = $3 OR o.source = 'command') \
+                   ORDER BY o.created_at DESC LIMIT 1)")
             .bind(seed.name.as_str())
             .bind(seed.directory.as_str())
-            .bind(seed.preference.min(NOT_CONFIGURED - 1))
-            .bind(document(&seed.limits)?)
-            .bind(i64::from(seed.spent_before))
-            .bind(now),
+            .bind(NOT_CONFIGURED),
         )
         .await?;
-        for (name, limit) in seed.limits.iter().filter(|(name, _)| name.as_str() == ORDERS_PER_ACCOUNT) {
-            tx.execute(
-                sql("INSERT INTO ledger (issuer_id, limit_name, key, tat) SELECT id, $2, 'account', $3 FROM issuers \
-                     WHERE name = $1 ON CONFLICT (issuer_id, limit_name, key) DO NOTHING")
-                .bind(seed.name.as_str())
-                .bind(name.as_str())
-                .bind(ledger::spent_before(now, if recovering { limit.burst } else { seed.spent_before }, *limit)),
-            )
-            .await?;
-        }
+        write(tx, seed, "configuration", recovering, now, &mint()).await?;
     }
     // Orders that only wait go to the issuer that is preferred now.
     tx.execute(
@@ -105,7 +121,150 @@ pub async fn seed(tx: &mut Tx, seeds: &[IssuerSeed], now: Moment, mut mint: impl
         .bind(NOT_CONFIGURED),
     )
     .await?;
+    // Whoever waits for room under a limit of its own is looked at anew: the limits may be others now.
+    tx.execute(
+        sql("UPDATE orders SET not_before = $1, held_by = NULL \
+             WHERE state = 'waiting' AND held_by IS NOT NULL AND not_before > $1 AND not_before < $2")
+        .bind(now)
+        .bind(Moment::NEVER),
+    )
+    .await?;
     Ok(())
+}
+
+/// Adds an issuer beside those of the configuration; refuses a name or a directory that is there, for an account and what it may
+/// spend belong to its directory.
+pub async fn add(tx: &mut Tx, seed: &IssuerSeed, now: Moment, id: &IssuerId) -> StoreResult<()> {
+    let taken = sql("SELECT name FROM issuers WHERE name = $1 OR directory = $2 LIMIT 1")
+        .bind(seed.name.as_str())
+        .bind(seed.directory.as_str());
+    if let Some(row) = tx.fetch_optional(taken).await? {
+        return Err(StoreError::Conflict { constraint: format!("issuer {}", row.text("name")?) });
+    }
+    let recovering = restore::recovering_since(tx).await?.is_some();
+    write(tx, seed, "command", recovering, now, id).await
+}
+
+async fn write(
+    tx: &mut Tx,
+    seed: &IssuerSeed,
+    source: &'static str,
+    recovering: bool,
+    now: Moment,
+    id: &IssuerId,
+) -> StoreResult<()> {
+    let (key_id, hmac) = seed.binding.clone().unzip();
+    tx.execute(
+        sql("INSERT INTO issuers (id, name, directory, preference, limits, caa_identities, spent_before, lease_until, \
+               term, granted, not_before, created_at, source, contacts, roots, profile, eab_key_id, eab_hmac) \
+             VALUES ($1, $2, $3, $4, $5, '[]', $6, 0, 0, 0, 0, $7, $8, $9, $10, $11, $12, $13) \
+             ON CONFLICT (name) DO UPDATE SET preference = excluded.preference, limits = excluded.limits, \
+               account_url = CASE WHEN issuers.directory = excluded.directory THEN issuers.account_url ELSE NULL END, \
+               directory = excluded.directory, source = excluded.source, contacts = excluded.contacts, \
+               roots = excluded.roots, profile = excluded.profile, eab_key_id = excluded.eab_key_id, \
+               eab_hmac = excluded.eab_hmac")
+        .bind(id.as_str())
+        .bind(seed.name.as_str())
+        .bind(seed.directory.as_str())
+        .bind(seed.preference.min(NOT_CONFIGURED - 1))
+        .bind(document(&seed.limits)?)
+        .bind(i64::from(seed.spent_before))
+        .bind(now)
+        .bind(source)
+        .bind(document(&seed.contacts)?)
+        .bind(seed.roots.as_deref())
+        .bind(seed.profile.as_deref())
+        .bind(key_id)
+        .bind(hmac),
+    )
+    .await?;
+    if let Some(limit) = seed.limits.get(&LimitName::OrdersPerAccount) {
+        let spent = if recovering { limit.burst } else { seed.spent_before };
+        tx.execute(
+            sql("INSERT INTO ledger (issuer_id, limit_name, key, tat) SELECT id, $2, $4, $3 FROM issuers \
+                 WHERE name = $1 ON CONFLICT (issuer_id, limit_name, key) DO NOTHING")
+            .bind(seed.name.as_str())
+            .bind(LimitName::OrdersPerAccount.as_str())
+            .bind(ledger::spent_before(now, spent, *limit))
+            .bind(ACCOUNT),
+        )
+        .await?;
+    }
+    Ok(())
+}
+
+/// The account is gone at the CA: another is asked for, with the key that there is or with another.
+pub async fn forget_account(tx: &mut Tx, id: &IssuerId, key_too: bool) -> StoreResult<()> {
+    let stmt = sql("UPDATE issuers SET account_url = NULL, account_problem = NULL, lease_until = 0, term = term + 1, \
+           account_key = CASE WHEN $2 = 1 THEN NULL ELSE account_key END, next_account_key = NULL WHERE id = $1")
+    .bind(id.as_str())
+    .bind(i64::from(key_too));
+    tx.execute(stmt).await.map(|_| ())
+}
+
+/// Stores the sealed key that an account is to have next, before the CA is told of it; only in the term that drew it, and only
+/// where none waits already.
+pub async fn store_next_key(store: &Store, id: &IssuerId, term: i64, sealed: Vec<u8>) -> StoreResult<bool> {
+    let stmt = sql("UPDATE issuers SET next_account_key = $3 WHERE id = $1 AND term = $2 AND next_account_key IS NULL")
+        .bind(id.as_str())
+        .bind(term)
+        .bind(sealed);
+    Ok(store.execute(stmt).await? == 1)
+}
+
+/// The account has its next key from now on; gives the lease back.
+pub async fn promote_next_key(store: &Store, id: &IssuerId, term: i64) -> StoreResult<bool> {
+    let stmt = sql(
+        "UPDATE issuers SET account_key = next_account_key, next_account_key = NULL, lease_owner = NULL, lease_until = 0 \
+         WHERE id = $1 AND term = $2 AND next_account_key IS NOT NULL",
+    )
+    .bind(id.as_str())
+    .bind(term);
+    Ok(store.execute(stmt).await? == 1)
+}
+
+/// Gives an issuer's lease back.
+pub async fn give_back(store: &Store, id: &IssuerId, term: i64) -> StoreResult<()> {
+    let stmt = sql("UPDATE issuers SET lease_owner = NULL, lease_until = 0 WHERE id = $1 AND term = $2")
+        .bind(id.as_str())
+        .bind(term);
+    store.execute(stmt).await.map(|_| ())
+}
+
+/// These names are looked at anew, which chooses their issuer.
+pub async fn ask_for_looks(tx: &mut Tx, domains: &[DomainId], now: Moment) -> StoreResult<()> {
+    for chunk in domains.chunks(20) {
+        let one = |id: &DomainId| {
+            sql("UPDATE domains SET check_asked_at = $2, check_asked_by = 'nameplate', due_at = $2, nudged = generation \
+                 WHERE id = $1 AND claim = 'queued'")
+            .bind(id.as_str())
+            .bind(now)
+        };
+        tx.batch(chunk.iter().map(one).collect()).await?;
+    }
+    Ok(())
+}
+
+/// Waiting names that could go to another issuer are looked at anew, which chooses; those looked at since are left alone. Their
+/// ids, for an alarm.
+pub async fn look_anew(
+    tx: &mut Tx,
+    id: &IssuerId,
+    looked_before: Moment,
+    most: i64,
+    now: Moment,
+) -> StoreResult<Vec<DomainId>> {
+    let stmt =
+        sql("UPDATE domains SET check_asked_at = $2, check_asked_by = 'nameplate', due_at = $2, nudged = generation \
+         WHERE id IN (SELECT o.domain_id FROM orders o JOIN domains d ON d.id = o.domain_id \
+           WHERE o.issuer_id = $1 AND o.state = 'waiting' AND o.not_before < $5 \
+             AND d.claim = 'queued' AND COALESCE(d.looked_at, 0) < $3 ORDER BY o.id LIMIT $4) RETURNING id")
+        .bind(id.as_str())
+        .bind(now)
+        .bind(looked_before)
+        .bind(most)
+        .bind(Moment::NEVER);
+    tx.fetch_all(stmt).await?.iter().map(|row| row.parse("id")).collect()
 }
 
 /// All issuers, the preferred first.
@@ -164,13 +323,20 @@ pub async fn tell_waiting(tx: &mut Tx, now: Moment) -> StoreResult<Vec<DomainId>
     told.iter().take(ALARMS).map(|row| row.parse("id")).collect()
 }
 
-/// Stores why there is no account yet, and gives the lease back.
-pub async fn store_account_problem(store: &Store, id: &IssuerId, term: i64, problem: &str) -> StoreResult<()> {
+/// Stores why there is no account yet, and keeps everybody from asking again before `again`.
+pub async fn store_account_problem(
+    store: &Store,
+    id: &IssuerId,
+    term: i64,
+    problem: &str,
+    again: Moment,
+) -> StoreResult<()> {
     let stmt =
-        sql("UPDATE issuers SET account_problem = $3, lease_owner = NULL, lease_until = 0 WHERE id = $1 AND term = $2")
+        sql("UPDATE issuers SET account_problem = $3, lease_owner = NULL, lease_until = $4 WHERE id = $1 AND term = $2")
             .bind(id.as_str())
             .bind(term)
-            .bind(problem);
+            .bind(problem)
+            .bind(again);
     store.execute(stmt).await.map(|_| ())
 }
 

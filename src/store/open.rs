@@ -69,10 +69,12 @@ impl Store {
         let backend = if settings.url.starts_with("sqlite:") {
             open_sqlite(settings).await?
         } else if settings.url.starts_with("postgres:") || settings.url.starts_with("postgresql:") {
-            // A writer waits for a row as long as SQLite's waits for the file; a process that stopped half-way lets go.
+            // A writer waits for a row as long as SQLite's waits for the file; a process that stopped half-way lets go. A count of
+            // the whole fleet takes one core, not all: people are being answered meanwhile.
             let options = PgConnectOptions::from_str(&settings.url)?
                 .application_name("nameplate")
-                .options([("lock_timeout", millis(PATIENCE)), ("idle_in_transaction_session_timeout", millis(ABANDONED))]);
+                .options([("lock_timeout", millis(PATIENCE)), ("idle_in_transaction_session_timeout", millis(ABANDONED))])
+                .options([("max_parallel_workers_per_gather", "0")]);
             let pool = PgPoolOptions::new()
                 .max_connections(settings.connections)
                 .acquire_timeout(CONNECTION)

@@ -1,12 +1,15 @@
 //! Recording: the intent before an effect, the outcome after a step. A stale generation can write neither.
 
-use super::{Stmt, Store, StoreError, StoreResult, Tx, outbox, sql};
-use crate::model::domain::{Domain, Effect, Situation};
+use std::time::Duration;
+
+use super::{Stmt, Store, StoreError, StoreResult, Tx, holdings, issuer_health, outbox, pairs, sql};
+use crate::model::domain::{Domain, Effect, Role, Situation};
 use crate::model::id::{EventId, GrantId, OrderId};
-use crate::model::ledger::{ORDERS_PER_ACCOUNT, UNANSWERED};
+use crate::model::ledger::UNANSWERED;
+use crate::model::limits::{Counted, Ending, Fate, LimitName};
 use crate::model::moment::Moment;
 use crate::model::order::Order;
-use crate::model::outcome::{NewCertificate, NewEvent, Outcome, Write};
+use crate::model::outcome::{NewCertificate, NewEvent, Outcome, Refusal, Write};
 use crate::model::standing::{self, Standing};
 
 /// What became of a recording.
@@ -56,7 +59,8 @@ pub async fn outcome(
     now: Moment,
     mut event_id: impl FnMut() -> EventId,
 ) -> StoreResult<Recorded> {
-    let mut batch = Batch { stmts: Vec::new(), guards: Vec::new(), holding: None };
+    let returned = out.writes.iter().any(|w| matches!(w, Write::GrantReturned(..)));
+    let mut batch = Batch { stmts: Vec::new(), guards: Vec::new(), holding: None, returned };
     let seq = s.domain.event_seq + i64::try_from(out.events.len()).unwrap_or(i64::MAX);
     batch.guarded(row(&out.domain, seq, standing::after(s, out), now)?);
     for write in &out.writes {
@@ -100,7 +104,8 @@ fn row(d: &Domain, event_seq: i64, (stands, until): (Standing, Option<Moment>), 
            due_at = CASE WHEN nudged >= $2 THEN $9 ELSE $10 END, lease_owner = NULL, lease_until = 0, settled = $2, \
            failures = $11, event_seq = $12, certificate_id = $13, active_since = $14, released_at = $15, \
            standing_since = CASE WHEN standing = $16 THEN standing_since ELSE $9 END, standing = $16, acts = $17, \
-           certificate_until = $18, lost_for_us = $19, counted_until = $20 \
+           certificate_until = $18, lost_for_us = $19, counted_until = $20, \
+           pace_from = CASE WHEN pace_from > $21 THEN pace_from ELSE $21 END \
          WHERE id = $1 AND generation = $2")
     .bind(d.id.as_str())
     .bind(d.generation)
@@ -121,7 +126,9 @@ fn row(d: &Domain, event_seq: i64, (stands, until): (Standing, Option<Moment>), 
     .bind(stands.acts().as_str())
     .bind(until)
     .bind(d.lost_for_us)
-    .bind(d.counted_until))
+    .bind(d.counted_until)
+    // Somebody may have asked for a look meanwhile, from which the pace begins anew.
+    .bind(d.pace_from))
 }
 
 struct Batch {
@@ -130,6 +137,8 @@ struct Batch {
     guards: Vec<usize>,
     /// The statement that takes the holding.
     holding: Option<usize>,
+    /// A grant goes back, and with it all that it was to spend.
+    returned: bool,
 }
 
 impl Batch {
@@ -147,12 +156,31 @@ impl Batch {
         match write {
             Write::TakeHolding { ends_quarantine_of } => {
                 self.holding = Some(self.stmts.len());
-                self.free(take_holding(d, ends_quarantine_of.as_ref().map(|f| f.as_str()), now));
+                self.free(holdings::take(d, ends_quarantine_of.as_ref().map(|f| f.as_str()), now));
+                self.free(holdings::others_queued(d, now));
                 if let Some(former) = ends_quarantine_of {
                     self.destroy_certificate_keys(former.as_str(), now, id);
                     self.free(nudge(former.as_str(), now));
                 }
             }
+            Write::Succeed { holder, clock } => {
+                self.holding = Some(self.stmts.len());
+                self.free(holdings::succeed(d, holder, clock));
+            }
+            Write::EndSuccession { of } => {
+                self.free(holdings::end_succession(d, of));
+                self.free(holdings::others_look(d, now));
+            }
+            Write::TakeOver { from } => {
+                self.holding = Some(self.stmts.len());
+                self.free(holdings::take_over(d, from, now));
+                for stmt in holdings::hand_over(from, &id(), now) {
+                    self.free(stmt);
+                }
+            }
+            Write::Leave(notices) => holdings::leave(d, notices, now, id).into_iter().for_each(|stmt| self.free(stmt)),
+            Write::Heard(notice) => self.free(holdings::heard(notice, now)),
+            Write::Unlink => pairs::unlink(d, now, id).into_iter().for_each(|stmt| self.free(stmt)),
             Write::FreeHolding => self.let_go(d, "free", now),
             Write::Quarantine => self.let_go(d, "quarantined", now),
             Write::ProveAttempt => self.free(
@@ -192,24 +220,14 @@ impl Batch {
                     sql("UPDATE grants SET state = 'open', expires_at = $2 WHERE id = $1").bind(grant.as_str()).bind(*until),
                 );
                 self.free(
-                    sql("UPDATE spends SET deadline = $2 WHERE grant_id = $1")
+                    sql("UPDATE spends SET deadline = $2 WHERE grant_id = $1 AND counts = 'order'")
                         .bind(grant.as_str())
                         .bind(*until + UNANSWERED),
                 );
             }
-            Write::AccountPause { issuer_id, until, tat } => {
-                self.free(
-                    sql("UPDATE issuers SET not_before = $2 WHERE id = $1 AND not_before < $2")
-                        .bind(issuer_id.as_str())
-                        .bind(*until),
-                );
-                self.free(
-                    sql("UPDATE ledger SET tat = $3 WHERE issuer_id = $1 AND limit_name = $2 AND key = 'account' AND tat < $3")
-                        .bind(issuer_id.as_str())
-                        .bind(ORDERS_PER_ACCOUNT)
-                        .bind(*tat),
-                );
-            }
+            Write::Issuer(issuer, news) => self.free(issuer_health::news(issuer, news, s.issuer.sealed_account_key.as_deref(), now)),
+            Write::SpendsClosed(order, ending) => self.spends_closed(s, order, *ending, now),
+            Write::Refused(refusal) => self.free(refused(refusal, now)),
             Write::PublishChallenge { id: challenge, order_id, token, key_authorization } => {
                 self.free(
                     sql("INSERT INTO challenges (id, order_id, hostname, token, key_authorization, published_at) \
@@ -234,16 +252,18 @@ impl Batch {
             Write::StoreCertificate { order_id, certificate } => self.store_certificate(s, order_id, certificate, now, id),
             Write::RouteServe(certificate) => {
                 self.free(
-                    sql("INSERT INTO routes (hostname, tenant_id, domain_id, term, action, certificate_id, version) \
-                         VALUES ($1, $2, $3, $4, 'serve', $5, $6) \
+                    sql("INSERT INTO routes (hostname, tenant_id, domain_id, term, action, certificate_id, version, redirect_to) \
+                         VALUES ($1, $2, $3, $4, 'serve', $5, $6, (SELECT p.hostname FROM domains m JOIN domains p \
+                           ON p.id = m.linked_domain_id AND p.linked_domain_id = m.id AND p.tenant_id = m.tenant_id \
+                           WHERE m.id = $3 AND m.redirects = 1)) \
                          ON CONFLICT (hostname) DO UPDATE SET tenant_id = excluded.tenant_id, \
                            domain_id = excluded.domain_id, term = excluded.term, action = 'serve', \
-                           certificate_id = excluded.certificate_id, \
+                           certificate_id = excluded.certificate_id, redirect_to = excluded.redirect_to, \
                            version = CASE WHEN routes.version >= $6 THEN routes.version + 1 ELSE $6 END")
                     .bind(d.hostname.as_str())
                     .bind(d.tenant_id.as_str())
                     .bind(d.id.as_str())
-                    .bind(s.holding.as_ref().map_or(1, |h| h.term))
+                    .bind(s.holding.as_ref().map_or(1, |h| h.term + i64::from(s.role() != Role::Holder)))
                     .bind(certificate.as_str())
                     .bind(now),
                 );
@@ -251,7 +271,7 @@ impl Batch {
             }
             Write::RouteGone => {
                 self.free(
-                    sql("UPDATE routes SET action = 'gone', certificate_id = NULL, \
+                    sql("UPDATE routes SET action = 'gone', certificate_id = NULL, redirect_to = NULL, \
                            version = CASE WHEN version >= $3 THEN version + 1 ELSE $3 END \
                          WHERE hostname = $1 AND domain_id = $2")
                     .bind(d.hostname.as_str())
@@ -284,13 +304,7 @@ impl Batch {
                 .bind(state)
                 .bind(now),
         );
-        self.free(
-            sql("UPDATE domains SET check_asked_at = $3, check_asked_by = 'nameplate', due_at = $3, nudged = generation \
-                 WHERE hostname = $1 AND id <> $2 AND claim = 'awaiting_dns'")
-            .bind(d.hostname.as_str())
-            .bind(d.id.as_str())
-            .bind(now),
-        );
+        self.free(holdings::others_look(d, now));
     }
 
     /// Destroys the keys of a domain's certificates here and, by the feed, on the edges.
@@ -313,15 +327,51 @@ impl Batch {
 
     fn counted(&mut self, grant: &GrantId, now: Moment) {
         self.free(sql("UPDATE grants SET state = 'used' WHERE id = $1").bind(grant.as_str()));
+        // A row that the CA had closed is open again: it took one.
         self.free(
-            sql("UPDATE ledger SET tat = CASE WHEN tat > $2 THEN tat ELSE $2 END + \
-                   (SELECT p.interval_us FROM spends p WHERE p.grant_id = $1 AND p.limit_name = ledger.limit_name) \
-                 WHERE EXISTS (SELECT 1 FROM spends p WHERE p.grant_id = $1 AND p.issuer_id = ledger.issuer_id \
-                   AND p.limit_name = ledger.limit_name AND p.key = ledger.key)")
+            sql("INSERT INTO ledger (issuer_id, limit_name, key, tat, refusals) \
+                 SELECT p.issuer_id, p.limit_name, p.key, $2 + p.interval_us, 0 FROM spends p \
+                 WHERE p.grant_id = $1 AND p.counts = 'order' \
+                 ON CONFLICT (issuer_id, limit_name, key) DO UPDATE SET refusals = 0, closed = NULL, said = NULL, link = NULL, \
+                   tat = CASE WHEN ledger.tat > $2 THEN ledger.tat ELSE $2 END + excluded.tat - $2")
             .bind(grant.as_str())
             .bind(now),
         );
-        self.free(sql("DELETE FROM spends WHERE grant_id = $1").bind(grant.as_str()));
+        self.free(sql("DELETE FROM spends WHERE grant_id = $1 AND counts = 'order'").bind(grant.as_str()));
+    }
+
+    /// Settles what the order's end decides. A name that was validated has no failures in a row any more.
+    fn spends_closed(&mut self, s: &Situation, order: &OrderId, ending: Ending, now: Moment) {
+        if self.returned {
+            return;
+        }
+        for (counts, fate) in [(Counted::Failure, ending.failure), (Counted::Certificate, ending.certificate)] {
+            if fate == Fate::Counted {
+                self.free(
+                    sql("INSERT INTO ledger (issuer_id, limit_name, key, tat, refusals) \
+                         SELECT p.issuer_id, p.limit_name, p.key, $2 + p.interval_us, 0 FROM spends p \
+                         WHERE p.grant_id IN (SELECT id FROM grants WHERE order_id = $1) AND p.counts = $3 \
+                         ON CONFLICT (issuer_id, limit_name, key) DO UPDATE SET refusals = 0, closed = NULL, said = NULL, \
+                           link = NULL, tat = CASE WHEN ledger.tat > $2 THEN ledger.tat ELSE $2 END + excluded.tat - $2")
+                    .bind(order.as_str())
+                    .bind(now)
+                    .bind(counts.as_str()),
+                );
+            }
+            self.free(
+                sql("DELETE FROM spends WHERE counts = $2 AND grant_id IN (SELECT id FROM grants WHERE order_id = $1)")
+                    .bind(order.as_str())
+                    .bind(counts.as_str()),
+            );
+        }
+        if ending.validated {
+            self.free(
+                sql("DELETE FROM ledger WHERE issuer_id = $1 AND limit_name = $2 AND key = $3")
+                    .bind(s.issuer.id.as_str())
+                    .bind(LimitName::FailuresInARow.as_str())
+                    .bind(LimitName::FailuresInARow.key(&s.domain.hostname)),
+            );
+        }
     }
 
     /// Key and chain as one unit: the sealed key comes from the order's row, under whose id it was sealed.
@@ -358,9 +408,37 @@ impl Batch {
     }
 }
 
+/// Closes a row of the ledger. Without a told time the wait grows with the square of the refusals in a row; those of calls that
+/// were on their way when the row was closed are no row of refusals.
+fn refused(r: &Refusal, now: Moment) -> Stmt {
+    let micros = |d: Duration| i64::try_from(d.as_micros()).unwrap_or(i64::MAX);
+    let (first, longest) = r.told.map_or(r.untold, |told| (told, told));
+    sql("INSERT INTO ledger (issuer_id, limit_name, key, tat, refusals, closed, said, link, closed_at) \
+         VALUES ($1, $2, $3, $4, 1, $5, $6, $7, $8) \
+         ON CONFLICT (issuer_id, limit_name, key) DO UPDATE SET closed = excluded.closed, \
+           refusals = CASE WHEN ledger.tat > $11 THEN ledger.refusals ELSE ledger.refusals + 1 END, \
+           said = excluded.said, link = excluded.link, closed_at = excluded.closed_at, \
+           tat = CASE WHEN ledger.tat > excluded.tat THEN ledger.tat \
+             WHEN ledger.tat > $11 AND $9 < $10 THEN ledger.tat \
+             WHEN ledger.refusals > 12 OR ledger.refusals * ledger.refusals * $9 + $9 > $10 THEN excluded.tat - $9 + $10 \
+             ELSE excluded.tat + ledger.refusals * ledger.refusals * $9 END")
+    .bind(r.issuer_id.as_str())
+    .bind(r.limit.as_str())
+    .bind(r.key.as_str())
+    .bind(now + r.tolerance + first)
+    .bind(r.closed.as_str())
+    .bind(r.said.as_str())
+    .bind(r.link.as_deref())
+    .bind(now)
+    .bind(micros(first))
+    .bind(micros(longest))
+    .bind(now + r.tolerance)
+}
+
 fn order_row(o: &Order, was: &str, problem: Option<&str>) -> Stmt {
     sql("UPDATE orders SET state = $3, state_since = $4, not_before = $5, url = $6, challenge_url = $7, challenge_id = $8, \
-           announced_at = $9, problem = COALESCE($10, problem), certificate_id = $11 WHERE id = $1 AND state = $2")
+           announced_at = $9, problem = COALESCE($10, problem), certificate_id = $11, issuer_id = $12, \
+           held_by = CASE WHEN not_before = $5 THEN held_by ELSE NULL END WHERE id = $1 AND state = $2")
     .bind(o.id.as_str())
     .bind(was)
     .bind(o.state.as_str())
@@ -372,20 +450,7 @@ fn order_row(o: &Order, was: &str, problem: Option<&str>) -> Stmt {
     .bind(o.announced_at)
     .bind(problem)
     .bind(o.certificate_id.as_ref().map(|c| c.as_str()))
-}
-
-fn take_holding(d: &Domain, ends_quarantine_of: Option<&str>, now: Moment) -> Stmt {
-    sql("INSERT INTO holdings (hostname, domain_id, tenant_id, state, term, since, looks_off) \
-         VALUES ($1, $2, $3, 'held', 1, $4, 0) \
-         ON CONFLICT (hostname) DO UPDATE SET domain_id = excluded.domain_id, tenant_id = excluded.tenant_id, \
-           state = 'held', term = holdings.term + 1, since = excluded.since, looks_off = 0, first_off_at = NULL \
-         WHERE holdings.state = 'free' OR holdings.domain_id = excluded.domain_id \
-           OR (holdings.state = 'quarantined' AND holdings.domain_id = $5)")
-    .bind(d.hostname.as_str())
-    .bind(d.id.as_str())
-    .bind(d.tenant_id.as_str())
-    .bind(now)
-    .bind(ends_quarantine_of)
+    .bind(o.issuer_id.as_str())
 }
 
 /// Something happened that the domain should look at; a step in flight keeps it due.

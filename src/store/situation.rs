@@ -7,7 +7,10 @@ use crate::model::domain::{Attempt, Domain, Grant, Holding, InUse, Issuer, OpenI
 use crate::model::hostname::Hostname;
 use crate::model::id::DomainId;
 use crate::model::moment::Moment;
+use crate::model::notice::Notice;
 use crate::model::order::Order;
+use crate::model::pace;
+use crate::model::succession::Succession;
 
 /// Takes the lease of a domain that is due, raising its generation; nothing when it is not due or somebody else has it.
 pub async fn take(store: &Store, id: &DomainId, owner: &str, now: Moment, lease: Duration) -> StoreResult<Option<Domain>> {
@@ -69,6 +72,8 @@ pub struct CountedEdges {
 fn next_to(id: &DomainId, edges: CountedEdges) -> Stmt {
     sql("SELECT t.slug, t.status AS t_status, a.value, a.opened_at, a.deadline, a.proven_at, \
            h.domain_id AS h_domain, h.tenant_id AS h_tenant, h.state AS h_state, h.term AS h_term, h.since AS h_since, \
+           h.successor_id AS h_successor, h.successor_at AS h_successor_at, h.successor_counted AS h_counted, \
+           h.successor_seen_at AS h_seen_at, x.id AS x_id, x.kind AS x_kind, x.actor AS x_actor, x.hostname AS x_hostname, \
            ha.value AS h_value, \
            i.id AS i_id, i.name AS i_name, i.directory AS i_directory, i.caa_identities AS i_caa, i.account_url AS i_account, \
            o.id AS o_id, o.purpose AS o_purpose, o.lane AS o_lane, o.issuer_id AS o_issuer, o.state AS o_state, \
@@ -78,17 +83,19 @@ fn next_to(id: &DomainId, edges: CountedEdges) -> Stmt {
            g.id AS g_id, g.state AS g_state, g.expires_at AS g_expires, \
            c.id AS c_id, c.serial AS c_serial, c.not_before AS c_not_before, c.not_after AS c_not_after, \
            (SELECT count(*) FROM edges e WHERE e.status = 'active' AND e.lost_at IS NULL AND e.heartbeat_at > $2) AS edges, \
-           i.limits AS i_limits, n.effect AS n_effect, n.object_id AS n_object, n.generation AS n_generation \
+           i.limits AS i_limits, i.roots AS i_roots, i.profile AS i_profile, COALESCE(ih.failures, 0) AS i_failures, n.effect AS n_effect, n.object_id AS n_object, n.generation AS n_generation \
          FROM domains d \
          JOIN tenants t ON t.id = d.tenant_id \
          JOIN attempts a ON a.id = d.attempt_id \
          LEFT JOIN orders o ON o.domain_id = d.id AND o.state NOT IN ('issued', 'failed', 'lost') \
          JOIN issuers i ON i.id = COALESCE(o.issuer_id, (SELECT id FROM issuers ORDER BY preference, name LIMIT 1)) \
+         LEFT JOIN issuer_health ih ON ih.issuer_id = i.id \
          LEFT JOIN grants g ON g.order_id = o.id AND g.state IN ('open', 'used') \
          LEFT JOIN holdings h ON h.hostname = d.hostname \
          LEFT JOIN domains hd ON hd.id = h.domain_id \
          LEFT JOIN attempts ha ON ha.id = hd.attempt_id \
          LEFT JOIN certificates c ON c.id = d.certificate_id \
+         LEFT JOIN notices x ON x.id = (SELECT min(u.id) FROM notices u WHERE u.domain_id = d.id AND u.heard_at IS NULL) \
          LEFT JOIN intents n ON n.subject_kind = 'domain' AND n.subject_id = d.id \
          WHERE d.id = $1 ORDER BY o.id, g.state LIMIT 1")
     .bind(id.as_str())
@@ -101,6 +108,7 @@ pub fn domain(row: &Row) -> StoreResult<Domain> {
         id: row.parse("id")?,
         tenant_id: row.parse("tenant_id")?,
         hostname: Hostname::trusted(&row.text("hostname")?),
+        lane: row.parse("lane")?,
         claim: row.parse("claim")?,
         claim_since: row.moment("claim_since")?,
         routing_mode: row.parse("routing_mode")?,
@@ -156,13 +164,18 @@ fn situation(row: Option<Row>, domain: Domain, edges: CountedEdges) -> StoreResu
             account_url: row.opt_text("i_account")?,
             sealed_account_key: row.opt_blob("i_key")?,
             limits: row.json("i_limits")?,
+            roots: row.opt_text("i_roots")?,
+            profile: row.opt_text("i_profile")?,
+            clouded: row.int("i_failures")? > 0,
         },
         order: order(row)?,
         grant: grant(row)?,
         certificate: certificate(row)?,
         intent,
+        notice: notice(row)?,
         counted_edges: usize::try_from(row.int("edges")?).unwrap_or(0),
         min_edges: edges.min,
+        lap: pace::SHORTEST_LAP,
         domain,
     })
 }
@@ -176,6 +189,27 @@ fn holding(row: &Row) -> StoreResult<Option<Holding>> {
         term: row.int("h_term")?,
         since: row.moment("h_since")?,
         value: row.opt_text("h_value")?,
+        successor: succession(row)?,
+    }))
+}
+
+fn succession(row: &Row) -> StoreResult<Option<Succession>> {
+    let Some(domain_id) = row.opt_parse("h_successor")? else { return Ok(None) };
+    Ok(Some(Succession {
+        domain_id,
+        since: row.moment("h_successor_at")?,
+        counted: Duration::from_micros(u64::try_from(row.int("h_counted")?).unwrap_or(0)),
+        seen_at: row.opt_moment("h_seen_at")?,
+    }))
+}
+
+fn notice(row: &Row) -> StoreResult<Option<Notice>> {
+    let Some(id) = row.opt_text("x_id")? else { return Ok(None) };
+    Ok(Some(Notice {
+        id,
+        kind: row.parse("x_kind")?,
+        actor: row.text("x_actor")?,
+        hostname: Hostname::trusted(&row.text("x_hostname")?),
     }))
 }
 

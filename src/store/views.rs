@@ -28,6 +28,21 @@ pub struct DomainRow {
     pub event_seq: i64,
     pub attempt: Attempt,
     pub certificate: Option<CertificateRow>,
+    pub redirects: bool,
+    pub partner: Option<PartnerRow>,
+}
+
+/// The other half of a linked claim.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "columns of the schema, described there")]
+pub struct PartnerRow {
+    pub id: DomainId,
+    pub hostname: Hostname,
+    pub claim: Claim,
+    pub redirects: bool,
+    /// The end of its certificate while it is live.
+    pub certificate_until: Option<Moment>,
+    pub active_since: Option<Moment>,
 }
 
 /// The certificate in use.
@@ -86,9 +101,12 @@ pub struct EventRow {
 pub async fn domain(tx: &mut Tx, id: &DomainId) -> StoreResult<Option<DomainRow>> {
     let query = sql("SELECT d.id, d.tenant_id, t.slug, d.hostname, d.claim, d.routing_mode, d.target, d.evidence, \
                 d.public_probe, d.failures, d.due_at, d.created_at, d.event_seq, a.value, a.opened_at, a.deadline, a.proven_at, \
-                c.id AS certificate, c.serial, c.not_before, c.not_after, i.name AS issuer \
+                c.id AS certificate, c.serial, c.not_before, c.not_after, i.name AS issuer, d.redirects, p.id AS p_id, \
+                p.hostname AS p_hostname, p.claim AS p_claim, p.redirects AS p_redirects, p.certificate_until AS p_until, \
+                p.active_since AS p_active \
          FROM domains d JOIN tenants t ON t.id = d.tenant_id JOIN attempts a ON a.id = d.attempt_id \
          LEFT JOIN certificates c ON c.id = d.certificate_id AND c.destroyed_at IS NULL \
+         LEFT JOIN domains p ON p.id = d.linked_domain_id AND p.linked_domain_id = d.id AND p.tenant_id = d.tenant_id \
          LEFT JOIN issuers i ON i.id = c.issuer_id WHERE d.id = $1");
     let Some(row) = tx.fetch_optional(query.bind(id.as_str())).await? else { return Ok(None) };
     let certificate = match row.opt_text("certificate")? {
@@ -122,6 +140,20 @@ pub async fn domain(tx: &mut Tx, id: &DomainId) -> StoreResult<Option<DomainRow>
             proven_at: row.opt_moment("proven_at")?,
         },
         certificate,
+        redirects: row.int("redirects")? != 0,
+        partner: partner(&row)?,
+    }))
+}
+
+fn partner(row: &Row) -> StoreResult<Option<PartnerRow>> {
+    let Some(id) = row.opt_parse("p_id")? else { return Ok(None) };
+    Ok(Some(PartnerRow {
+        id,
+        hostname: Hostname::trusted(&row.text("p_hostname")?),
+        claim: row.parse("p_claim")?,
+        redirects: row.int("p_redirects")? != 0,
+        certificate_until: row.opt_moment("p_until")?,
+        active_since: row.opt_moment("p_active")?,
     }))
 }
 
@@ -131,9 +163,11 @@ pub async fn owner(tx: &mut Tx, id: &DomainId) -> StoreResult<Option<TenantId>> 
     row.map(|row| row.parse("tenant_id")).transpose()
 }
 
-/// The open order of a domain, else the latest. An order that has not begun yet shows what the one before it met.
+/// The open order of a domain, else the latest. An order that has not begun yet shows what the one before it met; one that the
+/// CA took shows nothing of what kept it waiting before.
 pub async fn order(tx: &mut Tx, id: &DomainId) -> StoreResult<Option<OrderRow>> {
     let query = sql("SELECT o.purpose, o.lane, o.state, o.state_since, o.not_before, CASE \
+           WHEN o.state NOT IN ('waiting', 'granted', 'failed', 'lost') THEN NULL \
            WHEN o.problem IS NULL AND o.state IN ('waiting', 'granted') THEN (SELECT p.problem FROM orders p \
              WHERE p.domain_id = o.domain_id AND p.id < o.id ORDER BY p.created_at DESC, p.id DESC LIMIT 1) \
            ELSE o.problem END AS problem \

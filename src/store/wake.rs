@@ -11,4 +11,7 @@ use crate::model::moment::Moment;
 pub trait Wake: Send + Sync + 'static {
     /// Asks that `advance` be called for `id` at `at`, once the transaction is durable.
     async fn wake(&self, tx: &mut Tx, id: &DomainId, at: Moment) -> StoreResult<()>;
+
+    /// The same for somebody who waits for it: before all others that are due then.
+    async fn wake_first(&self, tx: &mut Tx, id: &DomainId, at: Moment) -> StoreResult<()>;
 }

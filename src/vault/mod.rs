@@ -20,6 +20,7 @@ mod master_key;
 mod sealing;
 
 pub mod distribution;
+pub mod request_signing;
 pub mod signing;
 
 pub use master_key::{MasterKey, MasterKeyError};

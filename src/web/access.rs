@@ -44,7 +44,8 @@ pub(super) async fn harden(State(state): State<WebState>, request: Request, next
         headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
     }
     // A link's token stands in its path: no other site learns it. Not `no-referrer`: forms would be sent with `Origin: null`.
-    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
+    // A page without forms may be stricter.
+    headers.entry(header::REFERRER_POLICY).or_insert(HeaderValue::from_static("same-origin"));
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     if state.settings.public_url.starts_with("https://") {
         headers.insert(header::STRICT_TRANSPORT_SECURITY, HeaderValue::from_static("max-age=31536000"));

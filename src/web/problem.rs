@@ -19,6 +19,7 @@ use super::visible::visible;
 use crate::app::AppError;
 use crate::app::check::CheckError;
 use crate::app::claim::ClaimError;
+use crate::app::pair::PairError;
 use crate::app::remove::RemoveError;
 use crate::model::claim::Claim;
 use crate::model::hostname::HostnameError;
@@ -132,6 +133,12 @@ impl Problem {
         Problem { errors: vec![error], ..problem }
     }
 
+    /// The same of another field.
+    pub(super) fn at(mut self, field: &str) -> Self {
+        self.errors.iter_mut().for_each(|error| field.clone_into(&mut error.field));
+        self
+    }
+
     pub(super) fn already_removed(on_its_way: bool) -> Self {
         let said = if on_its_way {
             "This domain was removed already and is on its way out."
@@ -218,6 +225,28 @@ impl From<ClaimError> for Problem {
         match e {
             ClaimError::NoTenant(_) => Problem::refused("tenant_not_active", e.to_string()),
             ClaimError::App(e) => e.into(),
+        }
+    }
+}
+
+impl From<PairError> for Problem {
+    fn from(e: PairError) -> Self {
+        let said = e.to_string();
+        match e {
+            PairError::NotFound(_) => Problem::no_domain(),
+            PairError::NoOtherHalf(_) => Problem::wrong("/with_partner", "no_other_half", said),
+            PairError::NotTheOtherHalf { half, .. } => Problem::field(FieldError {
+                field: "/redirect_to".into(),
+                code: "not_the_other_half",
+                detail: said,
+                suggestion: Some(half.to_string()),
+            }),
+            PairError::NotClaimed(_) => Problem::refused("other_half_not_claimed", said),
+            PairError::Loop(_) => Problem::refused("redirect_loop", said),
+            PairError::Closed => Problem::refused("claim_closed", said),
+            PairError::Changed(_) => Problem::changed(said),
+            PairError::Claim(e) => e.into(),
+            PairError::App(e) => e.into(),
         }
     }
 }

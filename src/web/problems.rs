@@ -30,6 +30,12 @@ pub const PROBLEMS: &[(&str, u16, &str)] = &[
     ("slug_taken", 409, "The slug is or was in use; slugs are never given twice."),
     ("contact_refused", 409, "The tenant has this address already, or as many contacts as it may have."),
     ("claim_closed", 409, "The domain is not looked at any more."),
+    (
+        "other_half_not_claimed",
+        409,
+        "Visitors are sent on to the other half of a pair only once the tenant claims that one, too.",
+    ),
+    ("redirect_loop", 409, "The other half sends its visitors here already: two names cannot redirect to each other."),
     ("already_removed", 409, "The domain was removed before."),
     ("edge_revoked", 409, "The edge is shut out for ever."),
     ("tenant_not_deleted", 409, "The tenant has not left: its names are meant to lead here."),
@@ -38,6 +44,9 @@ pub const PROBLEMS: &[(&str, u16, &str)] = &[
     ("link_over", 410, "The link has ended and shows nothing any more."),
     ("changed_meanwhile", 412, "`If-Match` names another version than there is now. Read it again and decide anew."),
     // What was sent.
+    ("no_other_half", 422, "Only a registered domain and its `www` belong together."),
+    ("not_the_other_half", 422, "Visitors are sent on from one half of a pair to the other only."),
+    ("redirect_without_partner", 422, "`redirect_to` at a claim needs `with_partner`."),
     ("wrong_fields", 422, "The body has unknown, missing or repeated fields, or values of another kind."),
     ("idempotency_key_reused", 422, "The key was used with another request."),
     ("tenant_missing", 422, "An operator names the tenant."),

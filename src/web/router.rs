@@ -48,6 +48,7 @@ macro_rules! guarded {
 routes! {
     open get "/" => pages::start;
     open get "/healthz" => health::healthz;
+    open get "/connected" => pages::back::show_back;
     open get "/assets/style.css" => pages::assets::style;
     open get "/assets/brand.css" => pages::assets::brand;
     open get "/assets/portal.js" => pages::assets::script;
@@ -71,8 +72,10 @@ routes! {
     token post "/api/v1/domains" => api::domains::claim_domain;
     token get "/api/v1/domains" => api::domains::list_domains;
     token get "/api/v1/domains/{id}" => api::domains::get_domain;
+    token get "/api/v1/domains/{id}/records.zone" => api::zone_file::get_zone_file;
     token post "/api/v1/domains/{id}/check" => api::domains::check_domain;
     token delete "/api/v1/domains/{id}" => api::domains::remove_domain;
+    token patch "/api/v1/domains/{id}" => api::redirect::change_domain;
     token get "/api/v1/domains/{id}/attempts" => api::history::list_attempts;
     token get "/api/v1/domains/{id}/evidence" => api::history::list_evidence;
     token get "/api/v1/events" => api::events::list_events;
@@ -86,6 +89,7 @@ routes! {
     token get "/api/v1/certificates" => api::certificates::list_certificates;
     token get "/api/v1/certificates/{id}" => api::certificates::get_certificate;
     token get "/api/v1/orders" => api::orders::list_orders;
+    token get "/api/v1/budget" => api::budget::show_budget;
     token get "/api/v1/edges" => api::edges::list_edges;
     token get "/api/v1/edges/{id}" => api::edges::get_edge;
     token post "/api/v1/edges/{id}/drain" => api::edges::drain_edge;
@@ -97,6 +101,7 @@ routes! {
     open get "/enter/{token}" => pages::enter::show_link;
     open post "/enter/{token}" => pages::enter::use_link;
     open get "/hand-off/{token}" => pages::hand_off::show_hand_off;
+    open get "/hand-off/{token}/records.zone" => pages::zone_file::show_handed_zone;
     open get "/hand-off/{token}/live" => pages::live::follow_hand_off;
     token post "/sign-out" => pages::sign_in::post_sign_out;
     token get "/domains" => pages::list::list_pages;
@@ -104,6 +109,7 @@ routes! {
     token get "/domains/add" => pages::add::show_add;
     token post "/domains/add" => pages::add::post_add;
     token get "/domains/{id}" => pages::domain::show_domain;
+    token get "/domains/{id}/records.zone" => pages::zone_file::show_zone;
     token get "/domains/{id}/live" => pages::live::follow_domain;
     token get "/domains/{id}/history" => pages::history::show_history;
     token post "/domains/{id}/check" => pages::domain::post_check;
@@ -119,6 +125,7 @@ routes! {
     token get "/operator/tenants" => pages::operator::tenants::list;
     token get "/operator/tenants/{id}" => pages::operator::tenants::show;
     token get "/operator/queue" => pages::operator::queue::show;
+    token get "/operator/budget" => pages::operator::budget::show;
     token get "/operator/edges" => pages::operator::edges::show;
     token get "/operator/expiry" => pages::operator::expiry::show;
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::brand::{Brand, LogoError};
+use super::connect::Connect;
 use super::live::Live;
 use crate::app::App;
 use crate::app::sessions::SessionSettings;
@@ -28,6 +29,8 @@ pub struct WebSettings {
     pub portal: PortalConfig,
     /// How the pages present themselves.
     pub brand: Brand,
+    /// Who makes links to DNS providers that set the records themselves; nobody while that is not used.
+    pub connect: Option<Arc<Connect>>,
 }
 
 impl WebSettings {
@@ -41,6 +44,7 @@ impl WebSettings {
             api: config.api,
             portal: config.portal.clone(),
             brand: Brand::new(&config.brand)?,
+            connect: None,
         })
     }
 

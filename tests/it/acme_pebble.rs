@@ -7,14 +7,18 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use nameplate::acme::{
-    AccountRef, AccountUrl, AcmeError, Authority, AuthorizationStatus, ChallengeStatus, Class, HttpSettings, InstantAcme,
-    OrderStatus, Roots, chain, csr,
+    AccountRef, AccountStatus, AccountUrl, AcmeError, Authority, AuthorizationStatus, Binding, ChallengeStatus, Class,
+    HttpSettings, InstantAcme, OrderStatus, Roots, chain, csr,
 };
 use nameplate::env::Env;
 use nameplate::model::evidence::Actor;
 use nameplate::model::hostname::Hostname;
 use nameplate::model::secret::Secret;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+
+/// An account that Pebble keeps elsewhere, as it shows it.
+const EAB_KEY_ID: &str = "kid-1";
+const EAB_KEY: &str = "zWNDZM6eQGHWpSRTPal5eIUYFTu7EajVIoguysqZ9wG44nMEtx3MUAsUDkMTQ12W";
 
 struct Pebble {
     process: Child,
@@ -71,7 +75,7 @@ impl Pebble {
         let config = serde_json::json!({"pebble": {
             "listenAddress": format!("127.0.0.1:{acme}"), "managementListenAddress": format!("127.0.0.1:{}", free_port()),
             "certificate": path("cert.pem"), "privateKey": path("key.pem"), "httpPort": 9, "tlsPort": 9,
-            "domainBlocklist": ["blocked.test"],
+            "domainBlocklist": ["blocked.test"], "externalAccountMACKeys": { EAB_KEY_ID: EAB_KEY },
         }});
         fs::write(path("config.json"), config.to_string()).unwrap();
         let process = Command::new("pebble")
@@ -224,4 +228,27 @@ async fn what_pebble_refuses_is_judged_and_told_whole() {
     let untrusting = InstantAcme::new(&pebble.directory, &strangers, &Env::real()).unwrap();
     let error = untrusting.new_order(&account, &names(), None).await.unwrap_err();
     assert_eq!((error.class(), error.acted_on), (Class::RetryAt(None), false), "{error}");
+}
+
+#[tokio::test]
+async fn pebble_takes_a_bound_account_and_gives_it_another_key() {
+    // Of the nonces it refuses some, which is no reason to fail.
+    let pebble = Pebble::start(20, true).await;
+    let (client, key) = (pebble.client(), csr::new_account_key(&Env::real()).unwrap());
+    let hmac = nameplate::config::hmac_key(&Secret::from(EAB_KEY.to_owned())).unwrap();
+    let wrong = Binding { key_id: EAB_KEY_ID.to_owned(), hmac: Secret::new(vec![7; 48]) };
+    assert!(client.register_bound(&key, &[], &wrong).await.is_err(), "a wrong key of the binding");
+    let binding = Binding { key_id: EAB_KEY_ID.to_owned(), hmac };
+    let contacts = ["ops@saas.example".to_owned()];
+    let url = again(async || client.register_bound(&key, &contacts, &binding).await).await.unwrap();
+    let account = AccountRef { url, key };
+    assert_eq!(again(async || client.account(&account).await).await.unwrap(), AccountStatus::Valid);
+
+    let next = AccountRef { url: account.url.clone(), key: csr::new_account_key(&Env::real()).unwrap() };
+    let unknown = client.account(&next).await.unwrap_err();
+    assert!(matches!(unknown.class(), Class::GiveUp | Class::WaitFor(_)), "{unknown}");
+    again(async || client.change_key(&account, &next.key).await).await.unwrap();
+    assert_eq!(again(async || client.account(&next).await).await.unwrap(), AccountStatus::Valid);
+    assert!(client.account(&account).await.is_err(), "the old key opens nothing");
+    issue(&client, &next, &csr::new_key(&Env::real()).unwrap()).await;
 }

@@ -52,6 +52,7 @@ fn way(route: &Route) -> Way {
             | "/api/v1/events"
             | "/api/v1/certificates"
             | "/api/v1/orders"
+            | "/api/v1/budget"
             | "/api/v1/edges"
             | "/api/v1/tokens"
             | "/api/v1/explain"
@@ -69,6 +70,7 @@ fn way(route: &Route) -> Way {
         ("post", "/api/v1/tenants/{id}/contacts") => Way::Ids(&["tenant"], Json(r#"{"email":"me@evil.example"}"#)),
         ("delete", "/api/v1/tenants/{id}/contacts/{contact}") => Way::Ids(&["tenant", "contact"], Nothing),
         ("get" | "delete", "/api/v1/domains/{id}") => Way::Ids(&["domain"], Nothing),
+        ("patch", "/api/v1/domains/{id}") => Way::Ids(&["domain"], Json(r#"{"redirect_to":null}"#)),
         ("post", "/api/v1/domains/{id}/check") => Way::Ids(&["domain"], Nothing),
         ("get", "/api/v1/domains/{id}/attempts" | "/api/v1/domains/{id}/evidence") => Way::Ids(&["domain"], Nothing),
         ("get", "/api/v1/certificates/{id}") => Way::Ids(&["certificate"], Nothing),

@@ -5,7 +5,9 @@ use std::time::Duration;
 use nameplate::acme::{AcmeError, Call, Kind, ProblemDoc};
 use nameplate::app;
 use nameplate::model::id::DomainId;
-use nameplate::store::sql;
+use nameplate::model::issuer::Circuit;
+use nameplate::model::limits::{Closed, LimitName};
+use nameplate::store::{issuer_health, issuers, sql};
 use serde_json::json;
 
 use crate::support::rig::Rig;
@@ -58,20 +60,134 @@ async fn a_limit_of_the_account_stops_everybody_until_the_told_time() {
     settled(&rig, "b.acme.test").await;
 }
 
-/// B34: a limit of one name parks that name only.
+/// B34: the limit of a registered domain parks what is under it, and nobody else; it says that others used it up.
 #[tokio::test]
-async fn b34_a_limit_of_one_name_stops_nobody_else() {
+async fn b34_a_limit_of_one_domain_stops_nobody_else() {
     let rig = Rig::new(32).await;
-    rig.ca.refuse([limited("too many certificates already issued for acme.test", 86_400)]);
+    rig.also_zone("beta.test");
+    rig.ca.refuse([limited("too many certificates (50) already issued for \"acme.test\" in the last 168h0m0s", 86_400)]);
     let id = ordered(&rig, "acme", "a.acme.test").await;
     rig.pass(Duration::from_secs(60)).await;
     let began = rig.env.now();
-    let other = ordered(&rig, "beta", "b.acme.test").await;
+    let sibling = ordered(&rig, "gamma", "c.acme.test").await;
+    let other = ordered(&rig, "beta", "b.beta.test").await;
     rig.until_active(&other, HOUR).await;
     assert!(rig.env.now().since(began) < Duration::from_secs(120), "it took {:?}", rig.env.now().since(began));
-    assert!(rig.active_since(&id).await.is_none());
+    rig.pass(Duration::from_secs(120)).await;
+    let budgets = app::fleet::budgets(&rig.app).await.unwrap();
+    let row = budgets[0].tokens.iter().find(|t| t.limit_name == LimitName::CertificatesPerDomain).unwrap();
+    assert_eq!((row.key.as_str(), row.left, row.closed.as_ref().unwrap().why), ("acme.test", 0, Closed::Others));
+    let queues = app::fleet::snapshot(&rig.app).await.unwrap();
+    assert_eq!(queues.queues[0].orders.len(), 2);
+    assert!(queues.queues[0].orders.iter().all(|o| o.held.is_some_and(|(l, _)| l == LimitName::CertificatesPerDomain)));
+    assert!(rig.active_since(&id).await.is_none() && rig.active_since(&sibling).await.is_none());
+    assert_eq!(rig.ca.asked(), 2, "nobody asked the CA again for the domain");
     rig.until_active(&id, 30 * HOUR).await;
+    rig.until_active(&sibling, 30 * HOUR).await;
     settled(&rig, "a.acme.test").await;
+    assert_eq!(rig.count(sql("SELECT count(*) AS n FROM ledger WHERE closed IS NOT NULL")).await, 0);
+}
+
+/// B32: without a header the wait is the one in the CA's words; without either it grows with every refusal.
+#[tokio::test]
+async fn b32_an_untold_wait_grows() {
+    let rig = Rig::new(37).await;
+    let again = || AcmeError { retry_after: None, ..limited("too many new orders from this account", 1) };
+    rig.ca.refuse([again(), again(), again()]);
+    let id = ordered(&rig, "acme", "a.acme.test").await;
+    let began = rig.env.now();
+    rig.until_active(&id, 24 * HOUR).await;
+    let took = rig.env.now().since(began);
+    // One hour, then two, then five.
+    assert!((8 * HOUR..9 * HOUR).contains(&took), "it took {took:?}");
+    settled(&rig, "a.acme.test").await;
+
+    let rig = Rig::new(38).await;
+    let until = rig.env.now() + 3 * HOUR;
+    let words = until.rfc3339().replace('T', " ").replace('Z', " UTC");
+    rig.ca.refuse([AcmeError {
+        retry_after: None,
+        ..limited(&format!("too many new orders, retry after {words}: see x"), 1)
+    }]);
+    let id = ordered(&rig, "acme", "a.acme.test").await;
+    rig.until_active(&id, 24 * HOUR).await;
+    let off = rig.ca.ordered_at()[0].since(until);
+    assert!(rig.ca.ordered_at()[0] >= until && off < Duration::from_secs(700), "{off:?}");
+}
+
+/// A name that the CA paused is a state of its own, with the CA's link; nothing is asked for it for a day, and nobody else waits.
+#[tokio::test]
+async fn a_paused_name_is_told_with_the_cas_link() {
+    let rig = Rig::new(39).await;
+    let link = "https://portal.letsencrypt.org/sfe/v1/unpause?jwt=abc";
+    let said = format!(
+        "Your account is temporarily prevented from requesting certificates for a.acme.test and possibly others. Please visit: {link}"
+    );
+    rig.ca.refuse([AcmeError { retry_after: None, ..limited(&said, 1) }]);
+    let id = ordered(&rig, "acme", "a.acme.test").await;
+    rig.pass(Duration::from_secs(60)).await;
+    let other = ordered(&rig, "beta", "b.acme.test").await;
+    rig.until_active(&other, HOUR).await;
+    let budgets = app::fleet::budgets(&rig.app).await.unwrap();
+    let row = budgets[0].tokens.iter().find(|t| t.closed.is_some()).unwrap();
+    let shut = row.closed.as_ref().unwrap();
+    assert_eq!((row.key.as_str(), shut.why, shut.link.as_deref()), ("a.acme.test", Closed::Paused, Some(link)));
+    rig.pass(20 * HOUR).await;
+    assert_eq!(rig.ca.asked(), 2, "the paused name is left alone");
+    assert_eq!(rig.count(sql("SELECT count(*) AS n FROM orders WHERE state = 'failed'")).await, 0);
+    rig.until_active(&id, 48 * HOUR).await;
+    rig.check_invariants().await;
+}
+
+/// A CA that fails again and again is left alone, asked for one order to find out, and used again once that works.
+#[tokio::test]
+async fn a_failing_ca_opens_the_circuit_and_one_probe_closes_it() {
+    let rig = Rig::new(40).await;
+    let mut ids = Vec::new();
+    for n in 0..30 {
+        ids.push(ordered(&rig, &format!("t{n}"), &format!("n{n}.acme.test")).await);
+    }
+    rig.ca.refuse((0..34).map(|_| error(Kind::Unreached, false)));
+    rig.pass(Duration::from_secs(30)).await;
+    let health = issuer_health::all(&rig.app.store).await.unwrap();
+    let health = health.values().next().unwrap();
+    assert!(matches!(health.circuit(rig.env.now()), Circuit::Open(_)), "{health:?}");
+    let asked_before = rig.ca.asked();
+    rig.pass(Duration::from_secs(20)).await;
+    assert!(rig.ca.asked() <= asked_before + 1, "nobody asks while it is open");
+    for id in &ids {
+        rig.until_active(id, 6 * HOUR).await;
+    }
+    let health = issuer_health::all(&rig.app.store).await.unwrap();
+    assert_eq!(health.values().next().unwrap().circuit(rig.env.now()), Circuit::Closed);
+    rig.check_invariants().await;
+    assert!(rig.ca.state().counters().certificates_by_name.values().all(|n| *n == 1));
+}
+
+/// B36: an account that the CA does not know, or has shut, is one loud state that an operator ends; nothing loops, no name fails.
+#[tokio::test]
+async fn b36_an_account_that_is_gone_halts_the_issuer() {
+    for kind in ["accountDoesNotExist", "unauthorized"] {
+        let rig = Rig::new(41).await;
+        let doc = json!({"type": format!("urn:ietf:params:acme:error:{kind}"), "detail": "no such account", "status": 400});
+        let gone = || AcmeError { problem: ProblemDoc::new(doc.clone()), status: Some(400), ..error(Kind::Refused, false) };
+        rig.ca.refuse((0..1_000).map(|_| gone()));
+        let id = ordered(&rig, "acme", "a.acme.test").await;
+        rig.pass(48 * HOUR).await;
+        assert_eq!(rig.ca.asked(), 1, "{kind}: it is asked once");
+        assert_eq!(rig.count(sql("SELECT count(*) AS n FROM orders WHERE state = 'failed'")).await, 0);
+        assert_eq!(rig.count(sql("SELECT count(*) AS n FROM spends")).await, 0, "the CA counted nothing");
+        let budgets = app::fleet::budgets(&rig.app).await.unwrap();
+        assert_eq!(budgets[0].circuit, Circuit::Halted);
+        assert!(budgets[0].halted.as_ref().unwrap().contains("no such account"));
+        rig.ca.refuse_nothing();
+        let mut tx = rig.app.store.begin().await.unwrap();
+        let issuer = issuers::list(&rig.app.store).await.unwrap().remove(0);
+        issuer_health::trust_again(&mut tx, &issuer.id).await.unwrap();
+        tx.commit().await.unwrap();
+        rig.until_active(&id, HOUR).await;
+        settled(&rig, "a.acme.test").await;
+    }
 }
 
 #[tokio::test]

@@ -95,6 +95,7 @@ fn tenants_and_tokens_are_made_without_a_server() {
 #[test]
 fn edges_are_let_in_by_a_token_and_administered_without_a_server() {
     let mut shell = Shell::new();
+    shell.out("migrate");
     assert!(shell.fails("token create --edge").1.contains("feed.url is missing"));
     shell.variables.push(("NAMEPLATE__FEED__URL", "https://feed.example:8443".into()));
     assert!(shell.fails("token create --edge").1.contains("vault.master_key"));
@@ -242,10 +243,13 @@ async fn work_tells_an_older_schema_from_a_newer_one() {
     let mut shell = Shell::new();
     shell.variables.push(("NAMEPLATE__VAULT__MASTER_KEY", "07".repeat(32)));
     shell.variables.push(("NAMEPLATE__ISSUERS__CA__DIRECTORY", "https://ca.example/directory".into()));
+    assert!(shell.fails("work").1.contains("there is no file nameplate.db"));
+    let url = format!("sqlite:{}", shell.path().join("nameplate.db").display());
+    let open = async || Store::open(&OpenSettings { url: url.clone(), connections: 1 }).await.unwrap();
+    open().await.close().await;
     assert!(shell.fails("work").1.contains("run `nameplate migrate`"));
     shell.out("migrate");
-    let url = format!("sqlite:{}", shell.path().join("nameplate.db").display());
-    let store = Store::open(&OpenSettings { url, connections: 1 }).await.unwrap();
+    let store = open().await;
     let later = "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) \
                  VALUES (99999999999999, 'later', TRUE, x'00', 0)";
     store.execute(nameplate::store::sql(later)).await.unwrap();
@@ -287,6 +291,17 @@ async fn domains_are_claimed_shown_and_removed_over_the_api() {
         assert_eq!(code, 1);
         assert!(said.contains("Type support.acme.test instead. (hostname_is_url)"), "{said}");
         assert!(shell.fails("domain show other.acme.test").1.contains("there is no domain other.acme.test"));
+        let pair = shell.out("domain add acme.test --with-www --redirect-to www.acme.test");
+        let sent = "Visitors are sent on to www.acme.test as soon as it is served";
+        assert!(pair.starts_with("acme.test  awaiting_dns") && pair.contains(sent), "{pair}");
+        assert!(shell.out("explain acme.test").contains(sent));
+        let kept = shell.out("domain redirect acme.test --off");
+        assert!(kept.contains("Belongs together with www.acme.test"), "{kept}");
+        let other_way = shell.out("domain redirect www.acme.test");
+        assert!(other_way.contains("Visitors are sent on to acme.test as soon as it is served"), "{other_way}");
+        assert!(shell.fails("domain redirect acme.test").1.contains("(redirect_loop)"));
+        assert!(shell.fails("domain redirect support.acme.test").1.contains("has no other half"));
+        assert_eq!(shell.fails("domain add b.test --redirect-to www.b.test").0, 2, "it needs --with-www");
         let id = shown["id"].as_str().unwrap();
         assert!(shell.out(&format!("domain remove {id}")).contains("withdrawn"));
         assert!(shell.fails("domain remove support.acme.test").1.contains("already_removed"));
@@ -298,4 +313,40 @@ async fn domains_are_claimed_shown_and_removed_over_the_api() {
     server.await.unwrap().unwrap();
     let shell = tokio::task::spawn_blocking(move || shell.fails("domain list").1).await.unwrap();
     assert!(shell.contains("cannot be reached"), "{shell}");
+}
+
+#[test]
+fn issuers_are_added_listed_and_refused_without_a_server() {
+    let mut shell = Shell::new();
+    shell.variables.push(("NAMEPLATE__VAULT__MASTER_KEY", "07".repeat(32)));
+    shell.out("migrate");
+    std::fs::write(shell.path().join("hmac"), "zWNDZM6eQGHWpSRTPal5eIUYFTu7EajVIoguysqZ9wG44nME\n").unwrap();
+    let add = "issuer add spare --directory https://acme.example/directory --preference 5 --contact ops@example.com \
+               --eab-key-id kid-1 --eab-hmac-file hmac --profile short --limit orders_per_account=10/1h --limit failures_per_name=0/1s";
+    assert!(shell.out(add).starts_with("Added."));
+    let listed: Value = serde_json::from_str(&shell.out("issuer list --json")).unwrap();
+    let one = &listed[0];
+    assert_eq!((&one["name"], &one["state"], &one["source"]), (&"spare".into(), &"no account".into(), &"command".into()));
+    assert_eq!((&one["profile"], &one["bound"], &one["preference"]), (&"short".into(), &true.into(), &5.into()));
+    assert_eq!(one["limits"]["orders_per_account"], serde_json::json!({"burst": 10, "per_secs": 3600}));
+    assert!(one["limits"].get("failures_per_name").is_none() && one["limits"].get("certificates_per_domain").is_some());
+    let table = shell.out("issuer list");
+    assert!(
+        table.starts_with("NAME") && table.contains("https://acme.example/directory") && !table.contains("zWND"),
+        "{table}"
+    );
+
+    for (line, says) in [
+        ("issuer add spare --directory https://other.example/directory", "issuer spare already"),
+        ("issuer add twin --directory https://acme.example/directory", "issuer spare already"),
+        ("issuer add plain --directory http://acme.example/directory", "no URL to use"),
+        ("issuer add bad/name --directory https://b.example/directory", "no name for an issuer"),
+        ("issuer add c --directory https://c.example/directory --limit orders=1/1h", "no limit"),
+        ("issuer test nobody", "nameplate issuer list"),
+        ("issuer roll-key spare", "no account yet"),
+    ] {
+        let (code, said) = shell.fails(line);
+        assert!(code == 1 && said.contains(says), "{line}: {said}");
+    }
+    assert!(shell.out("issuer register spare --new-key").contains("forgotten"));
 }

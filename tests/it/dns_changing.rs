@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use nameplate::app::{check, show};
 use nameplate::dns::world::line;
-use nameplate::model::evidence::{Check, Verdict};
+use nameplate::model::evidence::{Check, Verdict, View};
 use nameplate::model::hostname::Hostname;
 use nameplate::model::id::DomainId;
+use nameplate::model::moment::Moment;
 use nameplate::model::records::ApexRoute;
-use nameplate::sandbox::dns::{View, Who};
+use nameplate::sandbox::dns::{View as World, Who};
 
 use crate::support::rig::Rig;
 
@@ -22,6 +23,14 @@ async fn shown(rig: &Rig, id: &DomainId, check: Check) -> (Verdict, String, Stri
     let view = show::domain(&rig.app.store, &apex, id, rig.env.now()).await.unwrap().unwrap();
     let check = view.checks.into_iter().find(|c| c.check == check).unwrap();
     (check.verdict, check.code, check.observed.join(" | "))
+}
+
+/// What the page would show side by side, and when old answers are gone.
+async fn side_by_side(rig: &Rig, id: &DomainId, check: Check) -> (Vec<View>, Option<Moment>) {
+    let apex = ApexRoute { target: None, addresses: vec![] };
+    let view = show::domain(&rig.app.store, &apex, id, rig.env.now()).await.unwrap().unwrap();
+    let check = view.checks.into_iter().find(|c| c.check == check).unwrap();
+    (check.views, check.old_until)
 }
 
 /// Somebody asks, and the look is made.
@@ -39,7 +48,7 @@ fn second_server_has(rig: &Rig, lines: &[&str]) {
         "acme.test. 300 IN NS ns2.acme.test.",
     ];
     let records: Vec<_> = zone.iter().chain(lines).map(|l| line::parse(l).unwrap()).collect();
-    rig.zones.set_view(Who::Server("ns2.acme.test".to_owned()), Some(View::of(records, Vec::new())));
+    rig.zones.set_view(Who::Server("ns2.acme.test".to_owned()), Some(World::of(records, Vec::new())));
 }
 
 #[tokio::test]
@@ -58,6 +67,11 @@ async fn b08_while_name_servers_disagree_it_is_on_its_way_and_nothing_is_ordered
     rig.pass(2 * HOUR).await;
     let (verdict, code, observed) = shown(&rig, &id, Check::Ownership).await;
     assert_eq!((verdict, code.as_str()), (Verdict::Wait, "txt_propagating"), "{observed}");
+    let (views, old_until) = side_by_side(&rig, &id, Check::Ownership).await;
+    assert_eq!(views.iter().filter(|v| v.as_expected).count(), 1, "{views:?}");
+    let behind = views.iter().find(|v| !v.as_expected).unwrap();
+    assert_eq!((behind.observer.as_str(), behind.ttl), ("ns2.acme.test", Some(300)));
+    assert!(old_until.is_some_and(|t| t > rig.env.now() - HOUR), "{old_until:?}");
     assert!(observed.contains("ns1.acme.test") || observed.contains("ns2.acme.test"), "who disagrees is named: {observed}");
     assert_eq!(rig.domain_text(&id, "claim").await.unwrap(), "awaiting_dns");
     assert_eq!(rig.ca.state().counters().orders_created, 0);
@@ -81,7 +95,7 @@ async fn b08_the_same_holds_for_the_alias() {
     ];
     let old: Vec<_> = old.iter().map(|l| line::parse(l).unwrap()).collect();
     for label in ["own-a", "own-b"] {
-        rig.zones.set_view(Who::Resolver(label.to_owned()), Some(View::of(old.clone(), Vec::new())));
+        rig.zones.set_view(Who::Resolver(label.to_owned()), Some(World::of(old.clone(), Vec::new())));
     }
     rig.pass(2 * HOUR).await;
     let (verdict, code, observed) = shown(&rig, &id, Check::Routing).await;

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use nameplate::dns::Look;
 use nameplate::dns::world::line;
 use nameplate::model::checks;
-use nameplate::model::evidence::Tie;
+use nameplate::model::evidence::{Finding, Tie, View as EvidenceView};
 use nameplate::model::look::{Observer, Rr};
 use nameplate::sandbox::dns::{Fault, How, View, Who, ZoneStore};
 
@@ -181,4 +181,76 @@ async fn another_tenant_s_own_target_is_recognised_by_its_zone() {
     assert_eq!(code(&world, &ask).await, "cname_wrong_tenant_target");
     ask.routing.as_mut().unwrap().accepted_targets = vec!["other.tenants.platform.example".to_owned()];
     assert_eq!(code(&world, &ask).await, "cname_ok");
+}
+
+/// Observer, word, TTL and whether it is as expected, a line each.
+fn side_by_side(finding: &Finding) -> Vec<String> {
+    let line = |v: &EvidenceView| format!("{} | {} | {:?} | {}", v.observer, v.said, v.ttl, v.as_expected);
+    finding.views.iter().map(line).collect()
+}
+
+#[tokio::test]
+async fn servers_that_disagree_on_the_proof_stand_side_by_side_with_their_ttls() {
+    let ask = ownership("shop.example.com");
+    let world = world(&[&proof(VALUE)]);
+    assert_eq!(side_by_side(&finding(&world, &ask).await), [""; 0], "nobody differs");
+    second_server(&world, &["_nameplate-challenge.shop.example.com. 7200 IN TXT \"an older one\""], false);
+    let name = "_nameplate-challenge.shop.example.com";
+    let new = format!("ns1.dns.example | TXT {name} = \"{VALUE}\" | Some(300) | true");
+    let old = format!("ns2.dns.example | TXT {name} = \"an older one\" | Some(7200) | false");
+    assert_eq!(side_by_side(&finding(&world, &ask).await), [new.clone(), old]);
+    // An absence lives as long as the zone says absences live.
+    second_server(&world, &[], false);
+    let absent = format!("ns2.dns.example | TXT {name}: no such name (NXDOMAIN) | Some(60) | false");
+    assert_eq!(side_by_side(&finding(&world, &ask).await), [new, absent]);
+    second_server(&world, &[], true);
+    assert_eq!(side_by_side(&finding(&world, &ask).await), [""; 0], "silence contradicts nobody");
+}
+
+#[tokio::test]
+async fn resolvers_and_servers_that_disagree_on_the_alias_stand_side_by_side() {
+    let ask = routing("shop.example.com");
+    let world = world(&[ALIAS]);
+    assert_eq!(side_by_side(&finding(&world, &ask).await), [""; 0], "nobody differs");
+    resolver_sees(&world, "own-b", &["shop.example.com. 900 IN CNAME old.example.net."]);
+    second_server(&world, &["shop.example.com. 3600 IN A 198.51.100.7"], false);
+    assert_eq!(
+        side_by_side(&finding(&world, &ask).await),
+        [
+            "resolver own-a | CNAME edge.platform.example | Some(300) | true",
+            "resolver own-b | CNAME old.example.net | Some(900) | false",
+            "resolver own-c | CNAME edge.platform.example | Some(300) | true",
+            "ns1.dns.example | CNAME edge.platform.example | Some(300) | true",
+            "ns2.dns.example | A 198.51.100.7 | Some(3600) | false",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn resolvers_that_disagree_on_the_permission_stand_side_by_side() {
+    let (world, ask) = (world(&[ALIAS, "example.com. 300 IN CAA 0 issue \"ca.example\""]), caa("shop.example.com"));
+    assert_eq!(side_by_side(&finding(&world, &ask).await), [""; 0], "nobody differs");
+    for label in ["own-a", "own-b"] {
+        resolver_sees(&world, label, &[ALIAS, "example.com. 5000 IN CAA 0 issue \"other.example\""]);
+    }
+    assert_eq!(
+        side_by_side(&finding(&world, &ask).await),
+        [
+            "resolver own-a | example.com CAA 0 issue \"other.example\" | Some(5000) | false",
+            "resolver own-b | example.com CAA 0 issue \"other.example\" | Some(5000) | false",
+            "resolver own-c | example.com CAA 0 issue \"ca.example\" | Some(300) | true",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_zone_decides_neither_how_many_views_are_kept_nor_how_long_they_are() {
+    let ask = ownership("shop.example.com");
+    let world = world(&[&proof(VALUE)]);
+    let long: Vec<String> =
+        (0..40).map(|i| format!("_nameplate-challenge.shop.example.com. 300 IN TXT \"{i:0200}\"")).collect();
+    second_server(&world, &long.iter().map(String::as_str).collect::<Vec<_>>(), false);
+    let seen = finding(&world, &ask).await;
+    assert_eq!(seen.views.len(), 2);
+    assert!(seen.views.iter().all(|v| v.said.chars().count() <= 601), "{:?}", seen.views);
 }

@@ -95,6 +95,7 @@ async fn a_healthy_installation_has_nothing_broken_and_the_command_says_so() {
     for (part, what) in [
         ("configuration", "settings of serve"),
         ("configuration", "settings of edge"),
+        ("dns", "resolvers and DNSSEC"),
         ("dns", "*.app.example"),
         ("ports", "plain HTTP at 127.0.0.1"),
         ("ports", "HTTPS at 127.0.0.1"),

@@ -170,8 +170,10 @@ async fn each_event_arrives_before_the_next_is_sent() {
     let request = Request::get(format!("https://{HOST}/sse")).body(http_body_util::Empty::new()).unwrap();
     let mut body = h2.send_request(request).await.unwrap().into_body();
     let env = nameplate::env::Env::real();
+    let deadline = env.now() + Duration::from_secs(20);
     let mut seen = String::new();
     while !seen.contains("data: 1\n\n") {
+        assert!(env.now() < deadline, "no event came within 20 s: {seen:?}");
         // The first stream's task may take one of the notices before it finds its reader gone.
         origin.go.notify_one();
         tokio::select! {

@@ -10,7 +10,7 @@ use nameplate::model::dispatch::{Waiting, dispatch};
 use nameplate::model::evidence::Actor;
 use nameplate::model::hostname::Hostname;
 use nameplate::model::id::{DomainId, TenantId};
-use nameplate::model::ledger::{Limit, ORDERS_PER_ACCOUNT};
+use nameplate::model::ledger::Limit;
 use nameplate::model::moment::Moment;
 use nameplate::model::standing::Standing;
 use nameplate::store::fleet::counts;
@@ -252,12 +252,12 @@ async fn positions_are_the_dispatchers() {
     assert!(queue.orders.len() >= 5, "{} wait", queue.orders.len());
     let issuer = issuers::list(&rig.app.store).await.unwrap().remove(0);
     let mut tx = rig.app.store.read().await.unwrap();
-    let waiting = dispatching::waiting(&mut tx, &issuer.id, now).await.unwrap();
-    let bucket = dispatching::bucket(&mut tx, &issuer.id, ORDERS_PER_ACCOUNT, "account", now).await.unwrap();
+    let waiting = dispatching::heads(&mut tx, &issuer.id, now, 100).await.unwrap();
+    let spent = dispatching::spent(&mut tx, &issuer.id, now).await.unwrap();
     drop(tx);
     let list: Vec<Waiting> = waiting.iter().map(|w| w.waiting.clone()).collect();
     let turn = u64::try_from(issuer.granted).unwrap();
-    let served = dispatch(&list, bucket, issuer.limits[ORDERS_PER_ACCOUNT], turn, now);
+    let served = dispatch(&list, &issuer.limits, &spent, turn, now);
     let want: Vec<_> = served.places.iter().map(|p| (p.order_id.clone(), p.position, Some(p.eta))).collect();
     let told: Vec<_> =
         queue.orders.iter().filter(|o| o.position > 0).map(|o| (o.order_id.clone(), o.position, o.eta)).collect();

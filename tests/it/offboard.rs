@@ -406,6 +406,7 @@ fn the_command_asks_before_it_removes_for_ever() {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         (output.status.code(), text(&output.stdout) + &text(&output.stderr))
     };
+    assert_eq!(run("migrate").0, Some(0));
     assert_eq!(run("tenant add acme").0, Some(0));
     assert!(run("tenant remove nobody --yes").1.contains("there is no tenant"));
     let (code, said) = run("tenant remove acme");

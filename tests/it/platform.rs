@@ -220,6 +220,7 @@ fn the_command_imports_lists_and_says_what_is_wrong() {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         (output.status.code(), text(&output.stdout) + &text(&output.stderr))
     };
+    assert_eq!(run("migrate").0, Some(0));
     assert_eq!(run("tenant add acme").0, Some(0));
     let (code, said) = run("certificate import --chain not.pem --key key.pem");
     assert!(code == Some(1) && said.contains("the chain file holds 0 certificates"), "{said}");

@@ -174,6 +174,29 @@ async fn an_alarm_rings_at_once_in_its_own_process() {
     .await;
 }
 
+/// Ten thousand alarms of an import would stand before the one that somebody waits for.
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_waits_for_it_is_rung_before_all_others_that_are_due() {
+    for_each_store(async |test| {
+        let ids = seed::domains(&test.store, 300, Moment::default()).await;
+        let (many, one) = ids.split_at(299);
+        let queue = queue(&test.store);
+        wake(&test.store, &queue, many).await;
+        let mut tx = test.store.begin().await.unwrap();
+        queue.wake_first(&mut tx, &one[0], Env::real().now()).await.unwrap();
+        tx.commit().await.unwrap();
+        let step = Doing::new(&test.store, &[], None);
+        let running = Running::new(&test.store, Arc::clone(&step), Duration::from_secs(10));
+        until("it is rung", async || step.starts(&one[0]) == 1).await;
+        running.end().await;
+        let started = step.started.lock().unwrap();
+        let mine = started[&one[0]][0];
+        let before = started.values().flatten().filter(|at| **at < mine).count();
+        assert!(before < 8, "{:?}: {before} of {} alarms rang before it", test.kind, many.len());
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_coming_alarm_rings_when_it_is_due_and_not_before() {
     for_each_store(async |test| {

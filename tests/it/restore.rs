@@ -8,7 +8,8 @@ use nameplate::app::restore::{self, RestoreError};
 use nameplate::env::Env;
 use nameplate::feed::Feed;
 use nameplate::model::feed::HostAction;
-use nameplate::model::ledger::{Limit, ORDERS_PER_ACCOUNT};
+use nameplate::model::ledger::Limit;
+use nameplate::model::limits::LimitName;
 use nameplate::store::issuers::{self, IssuerSeed};
 use nameplate::store::{OpenSettings, Store, sql};
 
@@ -234,9 +235,9 @@ async fn only_a_database_that_ran_can_be_recovered_and_open_invitations_end() {
     assert_eq!(world.store.query(left).await.unwrap()[0].int("n").unwrap(), 0);
     // An issuer that the copy does not know may have been spent at as well.
     let limit = Limit { burst: 10, per_secs: 1_000 };
-    let (name, directory) = ("later".to_owned(), "https://ca.test/dir".to_owned());
-    let limits = [(ORDERS_PER_ACCOUNT.to_owned(), limit)].into();
-    let seed = IssuerSeed { name, directory, preference: 1, limits, spent_before: 0 };
+    let (name, directory) = ("later".to_owned(), "https://later.test/dir".to_owned());
+    let limits = [(LimitName::OrdersPerAccount, limit)].into();
+    let seed = IssuerSeed { name, directory, preference: 1, limits, ..IssuerSeed::default() };
     let now = world.env.now();
     let mut tx = world.store.begin().await.unwrap();
     issuers::seed(&mut tx, &[seed], now, || nameplate::model::id::IssuerId::mint(now, [7; 10])).await.unwrap();
@@ -266,6 +267,12 @@ fn the_commands_copy_and_declare_and_refuse_what_would_mislead() {
     };
     let (code, said) = run("backup copy.db", "07");
     assert!(code == Some(1) && said.contains("there is no file") && !dir.path().join("nameplate.db").exists(), "{said}");
+    for beside in ["restored --yes", "token create --operator", "token list", "edge list", "tenant list"] {
+        let (code, said) = run(beside, "07");
+        let refused = code == Some(1) && said.contains("there is no file") && said.contains("nameplate migrate");
+        assert!(refused && !dir.path().join("nameplate.db").exists(), "{beside}: {said}");
+    }
+    assert_eq!(run("migrate", "07").0, Some(0));
     assert!(run("restored --yes", "07").1.contains("no epoch before now"));
     let (code, said) = run("restored", "07");
     assert!(code == Some(1) && said.contains("--yes"), "{said}");

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -10,12 +9,12 @@ use axum::Router;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use instant_acme::{
-    Account, AuthorizationStatus, ChallengeStatus, ChallengeType, Error, Identifier, Key, NewAccount, NewOrder, Order,
-    OrderStatus, RetryPolicy, RevocationRequest,
+    Account, AuthorizationStatus, CertificateIdentifier, ChallengeStatus, ChallengeType, Error, Identifier, Key, NewAccount,
+    NewOrder, Order, OrderStatus, RetryPolicy, RevocationRequest,
 };
 use nameplate::env::Env;
 use nameplate::sandbox::ca::{
-    Call, DropAnswer, Endpoint, Fault, Faults, Kind, OverHttp, Problem, RunningCa, Settings, Smooth, TestCa,
+    At, Ended, Endpoint, Fault, Kind, Limit, OverHttp, Problem, RetryAfter, RunningCa, Settings, TestCa, Twist, What, When,
 };
 use rcgen::{CertificateParams, DistinguishedName, KeyPair};
 use rustls::client::danger::ServerCertVerifier;
@@ -53,11 +52,11 @@ async fn redirect_to_host(Path(token): Path<String>) -> (StatusCode, [(&'static 
 }
 
 impl World {
-    async fn new(faults: impl Faults) -> Self {
-        Self::with(Settings::default(), faults).await
+    async fn new() -> Self {
+        Self::with(Settings::default()).await
     }
 
-    async fn with(settings: Settings, faults: impl Faults) -> Self {
+    async fn with(settings: Settings) -> Self {
         rustls::crypto::aws_lc_rs::default_provider().install_default().ok();
         let tokens = Tokens::default();
         let at = "/.well-known/acme-challenge/{token}";
@@ -91,7 +90,7 @@ impl World {
                 })
             }),
         };
-        let ca = TestCa::new(settings, Env::real(), Arc::new(validation)).unwrap().with_faults(Arc::new(faults));
+        let ca = TestCa::new(settings, Env::real(), Arc::new(validation)).unwrap();
         let running = ca.serve(listen().await.0).unwrap();
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("root.pem"), ca.root_pem()).unwrap();
@@ -169,7 +168,7 @@ fn kind<T>(outcome: Result<T, Error>) -> String {
 
 #[tokio::test]
 async fn a_certificate_is_issued_trusted_by_its_root_and_revoked() {
-    let world = World::new(Smooth).await;
+    let world = World::new().await;
     let account = world.account().await;
     for host in [HOST, REDIRECTING] {
         let chain = world.issue(&account, host).await.unwrap();
@@ -190,7 +189,7 @@ async fn a_certificate_is_issued_trusted_by_its_root_and_revoked() {
 
 #[tokio::test]
 async fn a_key_has_one_account_which_is_found_again_changed_and_closed() {
-    let world = World::new(Smooth).await;
+    let world = World::new().await;
     let strangers = Key::generate_pkcs8().unwrap();
     let stranger = (strangers.0, PrivateKeyDer::Pkcs8(strangers.1));
     assert_eq!(kind(world.builder().from_key(stranger, world.directory()).await), "accountDoesNotExist");
@@ -217,7 +216,7 @@ async fn a_key_has_one_account_which_is_found_again_changed_and_closed() {
 
 #[tokio::test]
 async fn asking_twice_makes_two_orders() {
-    let world = World::new(Smooth).await;
+    let world = World::new().await;
     let account = world.account().await;
     let ids = [Identifier::Dns(HOST.to_owned())];
     let first = account.new_order(&NewOrder::new(&ids)).await.unwrap();
@@ -228,7 +227,7 @@ async fn asking_twice_makes_two_orders() {
 
 #[tokio::test]
 async fn refused_challenges_say_why() {
-    let world = World::new(Smooth).await;
+    let world = World::new().await;
     let account = world.account().await;
     let wrong = world.refusal(&account, HOST, false).await;
     assert!(wrong.contains("incorrectResponse") && wrong.contains("answered \"wrong\""), "{wrong}");
@@ -243,7 +242,7 @@ async fn refused_challenges_say_why() {
 
 #[tokio::test]
 async fn a_csr_for_the_account_key_or_other_names_is_refused() {
-    let world = World::new(Smooth).await;
+    let world = World::new().await;
     let (key, pkcs8) = Key::generate_pkcs8().unwrap();
     let account_key = KeyPair::try_from(&PrivatePkcs8KeyDer::from(pkcs8.secret_pkcs8_der())).unwrap();
     let account = world.builder().create_from_key((key, PrivateKeyDer::Pkcs8(pkcs8)), world.directory()).await.unwrap().0;
@@ -258,57 +257,35 @@ async fn a_csr_for_the_account_key_or_other_names_is_refused() {
     assert!(order.poll_certificate(&retries()).await.unwrap().contains("BEGIN CERTIFICATE"));
 }
 
-/// Refuses the nonce of every other signed request.
-#[derive(Default)]
-struct EveryOther(AtomicU32);
-
-impl Faults for EveryOther {
-    fn before(&self, call: &Call) -> Fault {
-        if call.endpoint.is_signed() && self.0.fetch_add(1, Ordering::SeqCst).is_multiple_of(2) {
-            return Problem::new(Kind::BadNonce, "every other nonce is refused").into();
-        }
-        Fault::None
-    }
-}
-
 #[tokio::test]
 async fn refused_nonces_do_not_stop_the_client() {
-    let world = World::new(EveryOther::default()).await;
+    let world = World::new().await;
+    // Every other one; three in a row are more than the library tries.
+    for nth in 1..40 {
+        world.ca.script().add(Fault::once(At::Signed, What::BadNonce).when(When::Nth(2 * nth)));
+    }
     let account = world.account().await;
     assert!(world.issue(&account, HOST).await.is_ok());
     assert_eq!(world.ca.state().counters().orders_by_name[HOST], 1, "a refused nonce makes no order");
-}
-
-/// Counts how often the CA itself answers 400.
-#[derive(Default)]
-struct CountRefusals(Arc<AtomicU32>);
-
-impl Faults for CountRefusals {
-    fn after(&self, _: &Call, status: StatusCode) -> Fault {
-        if status == StatusCode::BAD_REQUEST {
-            self.0.fetch_add(1, Ordering::SeqCst);
-        }
-        Fault::None
-    }
+    assert!(world.ca.script().happened().len() > 5);
 }
 
 #[tokio::test]
 async fn a_forgotten_nonce_is_refused_with_a_fresh_one() {
-    let faults = CountRefusals::default();
-    let refused = faults.0.clone();
-    let world = World::with(Settings { nonces_kept: 1, ..Settings::default() }, faults).await;
+    let world = World::with(Settings { nonces_kept: 1, ..Settings::default() }).await;
     let account = world.account().await;
     let ids = [Identifier::Dns(HOST.to_owned())];
     let mut first = account.new_order(&NewOrder::new(&ids)).await.unwrap();
     let _second = account.new_order(&NewOrder::new(&ids)).await.unwrap();
-    assert_eq!(refused.load(Ordering::SeqCst), 0);
+    assert_eq!(world.ca.script().asked(Endpoint::Order), 0);
     first.refresh().await.unwrap();
-    assert_eq!(refused.load(Ordering::SeqCst), 1);
+    assert_eq!(world.ca.script().asked(Endpoint::Order), 2, "the first try had a nonce that was forgotten");
 }
 
 #[tokio::test]
 async fn a_dropped_answer_hides_an_order_that_was_made() {
-    let world = World::new(DropAnswer::of(Endpoint::NewOrder, 1)).await;
+    let world = World::new().await;
+    world.ca.script().add(Fault::once(Endpoint::NewOrder, What::DropAfter));
     let account = world.account().await;
     let ids = [Identifier::Dns(HOST.to_owned())];
     let lost = account.new_order(&NewOrder::new(&ids)).await;
@@ -320,7 +297,7 @@ async fn a_dropped_answer_hides_an_order_that_was_made() {
 
 #[tokio::test]
 async fn an_outage_loses_nothing_and_the_same_address_serves_again() {
-    let mut world = World::new(Smooth).await;
+    let mut world = World::new().await;
     let account = world.account().await;
     let ids = [Identifier::Dns(HOST.to_owned())];
     let order = account.new_order(&NewOrder::new(&ids)).await.unwrap().url().to_owned();
@@ -336,40 +313,31 @@ async fn an_outage_loses_nothing_and_the_same_address_serves_again() {
     assert_eq!(order.state().status, OrderStatus::Pending);
 }
 
-/// newOrder is over its limit.
-struct Full;
-
-impl Faults for Full {
-    fn before(&self, call: &Call) -> Fault {
-        match call.endpoint {
-            Endpoint::NewOrder => {
-                Problem::new(Kind::RateLimited, "too many orders").with_retry_after(Duration::from_millis(1500)).into()
-            }
-            Endpoint::Directory => Fault::Delay(Duration::from_millis(1)),
-            _ => Fault::None,
-        }
-    }
-}
-
 #[tokio::test]
 async fn a_scripted_answer_comes_in_place_of_acting_and_carries_a_nonce() {
-    let world = World::new(Full).await;
+    let world = World::new().await;
+    let full = What::limited_for(Limit::RegisteredDomain, 90);
+    world.ca.script().add(Fault::once(Endpoint::NewOrder, full).when(When::Always));
+    world.ca.script().add(Fault::once(Endpoint::Directory, What::Slow { seconds: 0 }));
     let account = world.account().await;
-    assert_eq!(kind(account.new_order(&NewOrder::new(&[Identifier::Dns(HOST.to_owned())])).await), "rateLimited");
+    let Err(Error::Api(limited)) = account.new_order(&NewOrder::new(&[Identifier::Dns(HOST.to_owned())])).await else {
+        panic!("it was to be refused")
+    };
+    assert!(limited.detail.unwrap().contains("already issued for \"acme.test\""), "it names what was ordered");
     assert_eq!(world.ca.state().counters().orders_created, 0);
 
     let root = reqwest::Certificate::from_pem(world.ca.root_pem().as_bytes()).unwrap();
     let client = reqwest::Client::builder().tls_certs_only([root]).no_proxy().build().unwrap();
     let base = format!("https://{}", world.running.address());
     let limited = client.post(format!("{base}/new-order")).send().await.unwrap();
-    assert_eq!((limited.status().as_u16(), limited.headers()["retry-after"].to_str().unwrap()), (429, "2"));
+    assert_eq!((limited.status().as_u16(), limited.headers()["retry-after"].to_str().unwrap()), (429, "90"));
     assert!(limited.headers().contains_key("replay-nonce"));
     assert_eq!(limited.headers()["content-type"], "application/problem+json");
 }
 
 #[tokio::test]
 async fn requests_that_are_not_acme_are_answered_as_problems() {
-    let world = World::new(Smooth).await;
+    let world = World::new().await;
     let root = reqwest::Certificate::from_pem(world.ca.root_pem().as_bytes()).unwrap();
     let client = reqwest::Client::builder().tls_certs_only([root]).no_proxy().build().unwrap();
     let base = format!("https://{}", world.running.address());
@@ -397,4 +365,130 @@ async fn requests_that_are_not_acme_are_answered_as_problems() {
         assert_eq!(problem["type"], format!("urn:ietf:params:acme:error:{kind}"), "{problem}");
     }
     assert!(nonce.len() >= 22, "{nonce}");
+}
+
+/// Every way in which an answer can be spoilt, seen on the wire by a client that believes nothing.
+#[tokio::test]
+async fn answers_are_spoilt_as_scripted() {
+    let world = World::new().await;
+    let root = reqwest::Certificate::from_pem(world.ca.root_pem().as_bytes()).unwrap();
+    let client = reqwest::Client::builder()
+        .tls_certs_only([root])
+        .no_proxy()
+        .redirect(reqwest::redirect::Policy::none())
+        .timeout(Duration::from_secs(2))
+        .build()
+        .unwrap();
+    let ask = async |what: What| {
+        world.ca.script().add(Fault::once(Endpoint::Directory, what));
+        let answer = client.get(world.directory()).send().await?;
+        let status = answer.status().as_u16();
+        Ok::<_, reqwest::Error>((status, answer.headers().clone(), answer.bytes().await?))
+    };
+    let whole = ask(What::Slow { seconds: 0 }).await.unwrap().2;
+    assert_eq!(ask(What::HalfDocument).await.unwrap().2, whole.slice(..whole.len() / 2));
+    assert_eq!(ask(What::Huge).await.unwrap().2.len(), whole.len() + (4 << 20));
+    for what in [What::DropBefore, What::DropAfter, What::CutShort] {
+        assert!(ask(what.clone()).await.is_err(), "{what:?}");
+    }
+    for what in [What::Frozen, What::FrozenAfter] {
+        assert!(ask(what.clone()).await.unwrap_err().is_timeout(), "{what:?}");
+    }
+    let page = What::Page { status: 503, retry_after: Some(RetryAfter::Text("soon".to_owned())) };
+    let (status, headers, body) = ask(page).await.unwrap();
+    assert_eq!(
+        (status, headers["content-type"].to_str().unwrap(), headers["retry-after"].to_str().unwrap()),
+        (503, "text/html", "soon")
+    );
+    assert!(body.starts_with(b"<!DOCTYPE html>"));
+    let (status, headers, _) = ask(What::Redirect { to: "http://192.0.2.1/".to_owned() }).await.unwrap();
+    assert_eq!((status, headers["location"].to_str().unwrap()), (307, "http://192.0.2.1/"));
+    let (status, _, body) = ask(What::Garbled).await.unwrap();
+    assert!(status == 200 && body.starts_with(b"<!DOCTYPE html>"));
+    let altered = ask(What::without("newOrder")).await.unwrap().2;
+    let altered: serde_json::Value = serde_json::from_slice(&altered).unwrap();
+    assert!(altered.get("newOrder").is_none() && altered.get("newNonce").is_some());
+    let altered = ask(What::with("newOrder", "https://elsewhere.test/")).await.unwrap().2;
+    assert_eq!(serde_json::from_slice::<serde_json::Value>(&altered).unwrap()["newOrder"], "https://elsewhere.test/");
+    world.ca.script().add(Fault::once(Endpoint::NewNonce, What::NoNonce));
+    let nonce = client.head(format!("https://{}/new-nonce", world.running.address()));
+    assert!(!nonce.send().await.unwrap().headers().contains_key("replay-nonce"));
+    assert!(world.ca.script().entries().is_empty() && world.ca.script().holds() == 3);
+}
+
+#[tokio::test]
+async fn profiles_are_advertised_taken_and_refused() {
+    let profiles = BTreeMap::from([("shortlived".to_owned(), "six days".to_owned())]);
+    let world = World::with(Settings { profiles, ..Settings::default() }).await;
+    let account = world.account().await;
+    let offered: Vec<_> = account.profiles().map(|p| p.name.to_owned()).collect();
+    assert_eq!(offered, ["shortlived"]);
+    let ids = [Identifier::Dns(HOST.to_owned())];
+    account.new_order(&NewOrder::new(&ids).profile("shortlived")).await.unwrap();
+    assert_eq!(kind(account.new_order(&NewOrder::new(&ids).profile("classic")).await), "invalidProfile");
+    assert_eq!(world.ca.state().counters().orders_created, 1);
+}
+
+#[tokio::test]
+async fn renewal_windows_are_told_and_a_certificate_is_replaced_once() {
+    let world = World::new().await;
+    let account = world.account().await;
+    let chain = world.issue(&account, HOST).await.unwrap();
+    let leaf = CertificateDer::from_pem_slice(chain.as_bytes()).unwrap();
+    let id = CertificateIdentifier::try_from(&leaf).unwrap();
+    let (info, again) = account.renewal_info(&id).await.unwrap();
+    // The library counts from when the answer came.
+    assert!(again <= Duration::from_secs(6 * 3600) && again > Duration::from_secs(6 * 3600 - 60), "{again:?}");
+    assert!(info.suggested_window.start < info.suggested_window.end);
+    let now = info.suggested_window.start;
+    world.ca.script().add(Fault::once(Endpoint::RenewalInfo, Twist::Window { starts_in: 3600, ends_in: -3600 }));
+    let (absurd, _) = account.renewal_info(&id).await.unwrap();
+    assert!(absurd.suggested_window.end < absurd.suggested_window.start && absurd.suggested_window.start < now);
+    world.ca.script().add(Fault::once(Endpoint::RenewalInfo, What::page(500)));
+    assert!(account.renewal_info(&id).await.is_err());
+    let ids = [Identifier::Dns(HOST.to_owned())];
+    account.new_order(&NewOrder::new(&ids).replaces(id.clone())).await.unwrap();
+    assert_eq!(kind(account.new_order(&NewOrder::new(&ids).replaces(id)).await), "alreadyReplaced");
+}
+
+/// What stands in the books is what the protocol shows.
+#[tokio::test]
+async fn the_books_are_wrong_as_scripted() {
+    let world = World::new().await;
+    let account = world.account().await;
+    let ids = [Identifier::Dns(HOST.to_owned())];
+    let script = world.ca.script();
+    let place = async |twist: Twist| {
+        script.add(Fault::once(Endpoint::NewOrder, twist));
+        account.new_order(&NewOrder::new(&ids)).await.unwrap()
+    };
+    assert_eq!(place(Twist::AuthorizationReused).await.state().status, OrderStatus::Ready);
+    assert_eq!(place(Twist::OrderExpired).await.state().status, OrderStatus::Invalid);
+    assert_eq!(place(Twist::OrderInvalid { detail: "no".to_owned() }).await.state().status, OrderStatus::Invalid);
+    let gone = place(Twist::OrderVanished).await;
+    assert_eq!(kind(account.order(gone.url().to_owned()).await), "malformed");
+    let mut order = place(Twist::Offers { challenges: vec!["dns-01".to_owned()] }).await;
+    let mut authorizations = order.authorizations();
+    let authorization = authorizations.next().await.unwrap().unwrap();
+    assert_eq!(authorization.challenges.iter().map(|c| &c.r#type).collect::<Vec<_>>(), [&ChallengeType::Dns01]);
+
+    let mut order =
+        place(Twist::ValidationFails { kind: Kind::Dns, detail: "During secondary validation".to_owned() }).await;
+    world.answer(&mut order, true).await;
+    assert_eq!(order.poll_ready(&retries()).await.unwrap(), OrderStatus::Invalid);
+    let mut order = place(Twist::OrderLags { seconds: 3600 }).await;
+    world.answer(&mut order, true).await;
+    order.refresh().await.unwrap();
+    assert_eq!(order.state().status, OrderStatus::Pending);
+    for ended in [Ended::Revoked, Ended::Deactivated, Ended::Expired] {
+        let mut order = place(Twist::OrderLags { seconds: 0 }).await;
+        script.add(Fault::once(Endpoint::Authorization, Twist::AuthorizationEnds { status: ended }));
+        let mut authorizations = order.authorizations();
+        let authorization = authorizations.next().await.unwrap().unwrap();
+        assert_eq!(format!("{:?}", authorization.status), format!("{ended:?}"));
+    }
+    script.add(Fault::once(At::Everywhere, Twist::AccountsDeactivated));
+    assert_eq!(kind(account.new_order(&NewOrder::new(&ids)).await), "unauthorized");
+    script.add(Fault::once(At::Everywhere, Twist::AccountsVanish));
+    assert_eq!(kind(account.new_order(&NewOrder::new(&ids)).await), "accountDoesNotExist");
 }

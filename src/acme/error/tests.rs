@@ -8,14 +8,17 @@ const WAIT: Option<Duration> = Some(Duration::from_secs(599));
 
 /// The judgement of an answer to a POST.
 fn answer(call: Call, status: u16, body: &str) -> AcmeError {
-    let seen = Exchange {
+    AcmeError::from_exchange(call, exchange(status, body), Cause("lower".to_owned()))
+}
+
+fn exchange(status: u16, body: &str) -> Exchange {
+    Exchange {
         method: Method::POST,
         status: Some(StatusCode::from_u16(status).unwrap()),
         retry_after: (status == 429 || status == 503).then_some(WAIT).flatten(),
         body: Bytes::from(body.to_owned()),
         ..Exchange::default()
-    };
-    AcmeError::from_exchange(call, seen, Cause("lower".to_owned()))
+    }
 }
 
 fn problem(kind: &str) -> String {
@@ -95,9 +98,16 @@ fn only_a_new_order_whose_answer_is_unknown_is_lost() {
 }
 
 #[test]
-fn an_order_that_is_gone_is_given_up_and_one_that_is_not_there_yet_is_not() {
-    assert_eq!(answer(Call::Order, 404, "").class(), Class::GiveUp);
-    assert_eq!(answer(Call::NewOrder, 404, "").class(), Class::RetryAt(None));
+fn what_is_missing_is_looked_for_again_and_a_directory_that_moved_is_read_again() {
+    for status in [404, 405, 410] {
+        assert_eq!(answer(Call::Order, status, "").class(), Class::Missing);
+        assert_eq!(answer(Call::Certificate, status, &problem("malformed")).class(), Class::Missing);
+        assert_eq!(answer(Call::NewOrder, status, &problem("malformed")).class(), Class::RetryAt(None));
+        // A word about something else than the URL is taken as it is.
+        assert_eq!(answer(Call::Order, status, &problem("accountDoesNotExist")).class(), Class::WaitFor(Actor::Platform));
+        assert!(answer(Call::NewOrder, status, "").leads_nowhere());
+    }
+    assert!(!answer(Call::NewOrder, 500, "").leads_nowhere());
     let at = |status| AcmeError::not_there(Call::Finalize, status, None, WAIT).class();
     assert_eq!(at(OrderStatus::Invalid), Class::GiveUp);
     assert_eq!(at(OrderStatus::Pending), Class::RetryAt(WAIT));
@@ -116,4 +126,28 @@ fn the_message_says_what_was_seen_once() {
     let silent = broken(Call::Order, Method::POST, Failure::NoAnswer);
     assert_eq!(silent.to_string(), "reading the order failed: the CA gave no whole answer");
     assert_eq!(std::error::Error::source(&silent).unwrap().to_string(), "lower");
+}
+
+#[test]
+fn a_redirect_is_told_and_is_no_order() {
+    for status in [301, 302, 307, 308] {
+        let mut seen = exchange(status, "");
+        seen.location = Some("http://192.0.2.1/\r\nnew-order".to_owned());
+        let moved = AcmeError::from_exchange(Call::NewOrder, seen, Cause("lower".to_owned()));
+        assert!(!moved.acted_on && moved.leads_nowhere() && moved.class() == Class::RetryAt(None), "{status}");
+        let said = moved.cause.unwrap().to_string();
+        assert_eq!(said, "the answer points to \"http://192.0.2.1/new-order\", and redirects are not followed");
+    }
+}
+
+#[test]
+fn a_page_is_told_in_words_and_never_in_markup() {
+    let page = "<html><title>Down</title><script>alert(1)</script><body>for maintenance</body></html>";
+    for status in [200, 403, 503] {
+        let failed = answer(Call::Order, status, page);
+        assert_eq!(failed.cause.unwrap().to_string(), "the answer is no ACME document; it reads: Down for maintenance");
+    }
+    let long = answer(Call::Order, 502, &"x".repeat(100_000));
+    assert!(long.cause.unwrap().to_string().len() < 300);
+    assert_eq!(answer(Call::Order, 502, "").cause.unwrap().to_string(), "lower", "an empty body says nothing");
 }

@@ -220,7 +220,7 @@ async fn answers_that_are_no_json_are_judged_by_their_status() {
     .await;
     let (client, account) = (ca.client(), ca.account());
     for (path, class, kind) in [
-        ("gone", Class::GiveUp, Kind::Refused),
+        ("gone", Class::Missing, Kind::Refused),
         ("wall", Class::RetryAt(None), Kind::Refused),
         ("bad-request", Class::RetryAt(None), Kind::Refused),
         ("down", Class::RetryAt(Some(Duration::from_secs(7))), Kind::Failed),
@@ -315,7 +315,7 @@ async fn registering_answers_with_the_account_and_sets_contacts() {
         _ => Reply::Answer(200, &[], json!({"status": "valid"}).to_string()),
     })
     .await;
-    let url = ca.client().register(&ca.account().key, &["mailto:ops@saas.example".to_owned()]).await.unwrap();
+    let url = ca.client().register(&ca.account().key, &["ops@saas.example".to_owned()]).await.unwrap();
     assert_eq!(url, AccountUrl(format!("{}/account/7", ca.url)));
     assert_eq!((ca.count("POST /new-account"), ca.count("POST /account/7")), (1, 1));
 }

@@ -121,6 +121,33 @@ pub struct PlaceStory {
     #[schema(value_type = Option<String>, format = DateTime, example = "2027-01-15T08:00:00Z", required)]
     #[serde(with = "rfc3339::option")]
     pub paused_until: Option<Moment>,
+    /// The limit of its own that has no room for it now.
+    #[schema(nullable = false)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<HeldStory>,
+}
+
+/// A limit that has no room for a name.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct HeldStory {
+    /// Which.
+    #[schema(example = "certificates_per_domain")]
+    pub limit: String,
+    /// What it is kept for: the registered domain, or the name.
+    #[schema(example = "acme.com")]
+    pub key: String,
+    /// When it has room.
+    #[schema(value_type = String, format = DateTime, example = "2027-01-15T08:00:00Z")]
+    #[serde(with = "rfc3339")]
+    pub until: Moment,
+    /// `used_up_by_others` or `paused_by_ca`, where the CA refused although we had not used it up.
+    #[schema(nullable = false)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closed: Option<String>,
+    /// Where the CA says more.
+    #[schema(nullable = false)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<String>,
 }
 
 /// An order.

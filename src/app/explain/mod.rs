@@ -7,7 +7,7 @@ mod document;
 mod words;
 
 use super::App;
-use super::fleet::{IssuerQueue, place_of, snapshot};
+use super::fleet::{place_of, snapshot};
 use super::show::{self, DomainView};
 use super::tokens::Principal;
 use crate::model::claim::Claim;
@@ -19,10 +19,11 @@ use crate::model::records::ApexRoute;
 use crate::model::standing::Standing;
 use crate::store::fleet::lists::{self, FleetRow};
 use crate::store::fleet::one::{self, EdgeAt, InsideRow};
+use crate::store::fleet::queue::closed_row;
 use crate::store::{StoreResult, Tx};
 
 pub use document::{
-    EdgeStory, Explanation, HoldingStory, Inside, IntentStory, OrderStory, PlaceStory, StandingStory, Story,
+    EdgeStory, Explanation, HeldStory, HoldingStory, Inside, IntentStory, OrderStory, PlaceStory, StandingStory, Story,
 };
 
 /// So many claims on one name are told, the open ones and the latest first.
@@ -88,7 +89,7 @@ pub async fn story(app: &App, apex: &ApexRoute, id: &DomainId, operator: bool) -
     let orders: Vec<OrderStory> = one::orders(&mut tx, id, ORDERS).await?.into_iter().map(OrderStory::from).collect();
     let edges = edges(&mut tx, &inside, &domain, now).await?;
     drop(tx);
-    let place = if domain.claim == Claim::Queued { place(&snapshot(app).await?.queues, id, now) } else { None };
+    let place = if domain.claim == Claim::Queued { place(app, id, operator, now).await? } else { None };
     let standing = standing(&inside, &domain, now);
     let next = words::next(&words::Facts { domain: &domain, place: place.as_ref(), orders: &orders, edges: &edges, now });
     Ok(Some(Story {
@@ -130,14 +131,32 @@ async fn edges(tx: &mut Tx, inside: &InsideRow, domain: &DomainView, now: Moment
     Ok(one::edges_with(tx, certificate).await?.into_iter().map(told).collect())
 }
 
-fn place(queues: &[IssuerQueue], id: &DomainId, now: Moment) -> Option<PlaceStory> {
-    let (queue, order) = place_of(queues, id)?;
-    Some(PlaceStory {
+async fn place(app: &App, id: &DomainId, operator: bool, now: Moment) -> StoreResult<Option<PlaceStory>> {
+    let snapshot = snapshot(app).await?;
+    let Some((queue, order)) = place_of(&snapshot.queues, id) else { return Ok(None) };
+    let held = match order.held {
+        Some((limit, until)) => {
+            let key = limit.key(&order.hostname);
+            let mut tx = app.store.read().await?;
+            let closed = closed_row(&mut tx, &queue.issuer, limit, key).await?;
+            Some(HeldStory {
+                limit: limit.as_str().to_owned(),
+                key: key.to_owned(),
+                until,
+                closed: closed.as_ref().map(|(why, _)| why.as_str().to_owned()),
+                // The CA's page speaks for the whole account: it is the operator's.
+                link: closed.and_then(|(_, link)| link).filter(|_| operator),
+            })
+        }
+        None => None,
+    };
+    Ok(Some(PlaceStory {
         issuer: queue.issuer.clone(),
         lane: order.lane,
         position: order.position,
         waiting: queue.waiting,
         expected_at: order.eta.map(|at| at.max(now)),
         paused_until: queue.paused_until,
-    })
+        held,
+    }))
 }

@@ -1,8 +1,9 @@
 //! What happens next, in plain sentences.
 
-use super::document::{EdgeStory, OrderStory, PlaceStory};
+use super::document::{EdgeStory, HeldStory, OrderStory, PlaceStory};
 use crate::app::show::DomainView;
 use crate::model::claim::Claim;
+use crate::model::limits::{Closed, LimitName};
 use crate::model::moment::Moment;
 
 /// What the sentences are made from.
@@ -16,6 +17,14 @@ pub(super) struct Facts<'a> {
 }
 
 pub(super) fn next(f: &Facts<'_>) -> Vec<String> {
+    let mut out = of_claim(f);
+    if let Some(partner) = f.domain.partner.as_ref().filter(|_| f.domain.claim.is_open()) {
+        out.push(partner.sentence.clone());
+    }
+    out
+}
+
+fn of_claim(f: &Facts<'_>) -> Vec<String> {
     match f.domain.claim {
         Claim::AwaitingDns => awaiting(f),
         Claim::Queued => queued(f),
@@ -68,10 +77,36 @@ fn queued(f: &Facts<'_>) -> Vec<String> {
         )],
         (None, _) => vec!["A new order is opened in a moment.".to_owned()],
     };
+    if let Some(held) = f.place.and_then(|p| p.held.as_ref()) {
+        out.push(held_back(held));
+    }
     if let Some(paused) = f.place.and_then(|p| p.paused_until) {
         out.push(format!("The certificate authority lets nothing of this account through before {paused}."));
     }
     out
+}
+
+/// Which limit of its own has no room, and whose doing that is.
+fn held_back(held: &HeldStory) -> String {
+    let what = match held.limit.parse() {
+        Ok(LimitName::CertificatesPerDomain) => format!("certificates under {}", held.key),
+        Ok(LimitName::CertificatesPerName) => format!("certificates for {}", held.key),
+        _ => format!("failed validations of {}", held.key),
+    };
+    match held.closed.as_deref().map(str::parse) {
+        Some(Ok(Closed::Paused)) => {
+            let link = held.link.as_ref().map_or_else(String::new, |link| format!(" on {link}"));
+            format!(
+                "The certificate authority paused {} until the platform's operator lifts that{link}; it is asked again at {}.",
+                held.key, held.until
+            )
+        }
+        Some(_) => format!(
+            "The certificate authority allows no more {what} before {}: others have used them up, not this claim and not this platform.",
+            held.until
+        ),
+        None => format!("The certificate authority allows no more {what} before {}.", held.until),
+    }
 }
 
 fn turn(place: &PlaceStory) -> String {

@@ -1,20 +1,28 @@
-//! What the CAs still let us spend, from the rows of the ledger.
+//! What the CAs still let us spend, from the rows of the ledger, and how the CAs are.
 
+use std::collections::HashMap;
+
+use super::queue::{IssuerQueue, Queued};
+use super::snapshot::snapshot;
 use crate::app::App;
+use crate::model::issuer::{Circuit, Health};
 use crate::model::ledger::{Bucket, Limit};
+use crate::model::limits::{Closed, LimitName};
 use crate::model::moment::Moment;
-use crate::store::StoreResult;
-use crate::store::fleet::queue;
-use crate::store::issuers;
+use crate::store::fleet::queue::{self, LedgerRow};
+use crate::store::issuers::{self, IssuerRow};
+use crate::store::{StoreResult, issuer_health};
 
-/// So many rows of an issuer's ledger are shown: the account's, and the emptiest.
-const LEDGER_ROWS: i64 = 12;
+/// So many rows of an issuer's ledger are shown: the account's, what the CA closed, and the emptiest.
+const LEDGER_ROWS: i64 = 30;
+/// So many of those who wait are named.
+const FIRST: usize = 3;
 
 /// One limit and key.
 #[derive(Clone, Debug)]
 pub struct Tokens {
     /// The limit.
-    pub limit_name: String,
+    pub limit_name: LimitName,
     /// The key.
     pub key: String,
     /// How many may be spent at once, and how often.
@@ -27,6 +35,25 @@ pub struct Tokens {
     pub next_at: Moment,
     /// When all may be spent again, if nothing more is.
     pub full_at: Moment,
+    /// How many orders wait for room here.
+    pub waiting: usize,
+    /// The first of them, soonest first.
+    pub first: Vec<Queued>,
+    /// Why the CA closed it, if it did and it is closed still.
+    pub closed: Option<Shut>,
+}
+
+/// A limit that the CA closed although we had not used it up.
+#[derive(Clone, Debug)]
+pub struct Shut {
+    /// What it means.
+    pub why: Closed,
+    /// The CA's words.
+    pub said: String,
+    /// Where the CA says more, or lets the operator lift it.
+    pub link: Option<String>,
+    /// When it said so.
+    pub at: Moment,
 }
 
 /// The budget at one issuer.
@@ -36,10 +63,18 @@ pub struct Budget {
     pub issuer: String,
     /// Its directory.
     pub directory: String,
+    /// Whether new orders may go there.
+    pub in_use: bool,
     /// Whether it has an account.
     pub has_account: bool,
     /// Why there is none yet.
     pub account_problem: Option<String>,
+    /// Whether it may be asked.
+    pub circuit: Circuit,
+    /// Why an operator must see to it.
+    pub halted: Option<String>,
+    /// Its last failure, and when that was.
+    pub trouble: Option<(String, Moment)>,
     /// The CA lets nothing through before, where that is still to come.
     pub paused_until: Option<Moment>,
     /// Its limits.
@@ -49,32 +84,71 @@ pub struct Budget {
 /// The budgets of all issuers, the preferred first.
 pub async fn budgets(app: &App) -> StoreResult<Vec<Budget>> {
     let now = app.env.now();
+    let snapshot = snapshot(app).await?;
     let issuers = issuers::list(&app.store).await?;
+    let mut health = issuer_health::all(&app.store).await?;
     let mut tx = app.store.read().await?;
     let mut all = Vec::with_capacity(issuers.len());
     for issuer in issuers {
-        let mut tokens = Vec::new();
-        for row in queue::ledger(&mut tx, &issuer.id, LEDGER_ROWS).await? {
-            let Some(limit) = issuer.limits.get(&row.limit_name).copied() else { continue };
-            let bucket = Bucket { tat: row.tat, open: u32::try_from(row.open).unwrap_or(u32::MAX) };
-            tokens.push(Tokens {
-                limit_name: row.limit_name,
-                key: row.key,
-                limit,
-                left: bucket.available(limit, now),
-                open: bucket.open,
-                next_at: bucket.earliest(limit, now),
-                full_at: bucket.tat.max(now) + limit.interval() * bucket.open,
-            });
-        }
-        all.push(Budget {
-            has_account: issuer.account_url.is_some(),
-            issuer: issuer.name,
-            directory: issuer.directory,
-            account_problem: issuer.account_problem,
-            paused_until: (issuer.not_before > now).then_some(issuer.not_before),
-            tokens,
-        });
+        let rows = queue::ledger(&mut tx, &issuer.id, LEDGER_ROWS).await?;
+        let queue = snapshot.queues.iter().find(|q| q.issuer == issuer.name);
+        let waiters = queue.map(waiters).unwrap_or_default();
+        let health = health.remove(&issuer.id).unwrap_or_default();
+        all.push(budget(issuer, rows, health, &waiters, now));
     }
     Ok(all)
+}
+
+/// Who waits for which limit and key, soonest first: those whose own limits have no room for those, all others for the account.
+fn waiters(queue: &IssuerQueue) -> Waiters<'_> {
+    let mut all = Waiters::new();
+    for order in queue.orders.iter().filter(|o| o.position > 0) {
+        let limit = order.held.map_or(LimitName::OrdersPerAccount, |(limit, _)| limit);
+        all.entry((limit, limit.key(&order.hostname))).or_default().push(order);
+    }
+    all
+}
+
+type Waiters<'a> = HashMap<(LimitName, &'a str), Vec<&'a Queued>>;
+
+fn budget(issuer: IssuerRow, rows: Vec<LedgerRow>, health: Health, waiters: &Waiters<'_>, now: Moment) -> Budget {
+    let limits = &issuer.limits;
+    let tokens: Vec<Tokens> =
+        rows.into_iter().filter_map(|row| Some(tokens(*limits.get(&row.limit)?, row, waiters, now))).collect();
+    let account = tokens.iter().find(|t| t.limit_name == LimitName::OrdersPerAccount);
+    let closed = account.filter(|t| t.closed.is_some()).map(|t| t.next_at);
+    let circuit = health.circuit(now);
+    let open = if let Circuit::Open(until) = circuit { Some(until) } else { None };
+    Budget {
+        in_use: issuer.is_in_use(),
+        has_account: issuer.account_url.is_some(),
+        issuer: issuer.name,
+        directory: issuer.directory,
+        account_problem: issuer.account_problem,
+        circuit,
+        halted: health.halted,
+        trouble: health.said.zip(health.at),
+        paused_until: [Some(issuer.not_before), open, closed].into_iter().flatten().max().filter(|at| *at > now),
+        tokens,
+    }
+}
+
+fn tokens(limit: Limit, row: LedgerRow, waiters: &Waiters<'_>, now: Moment) -> Tokens {
+    let all = waiters.get(&(row.limit, row.key.as_str())).map(Vec::as_slice).unwrap_or_default();
+    let (waiting, first) = (all.len(), all.iter().take(FIRST).map(|o| (*o).clone()).collect());
+    let bucket = Bucket { tat: row.tat, open: u32::try_from(row.open).unwrap_or(u32::MAX) };
+    let left = bucket.available(limit, now);
+    let shut = |why| Shut { why, said: row.said.unwrap_or_default(), link: row.link, at: row.closed_at.unwrap_or(now) };
+    Tokens {
+        closed: row.closed.filter(|_| left == 0).map(shut),
+        limit_name: row.limit,
+        key: row.key,
+        limit,
+        left,
+        open: bucket.open,
+        next_at: bucket.earliest(limit, now),
+        full_at: bucket.tat.max(now) + limit.interval() * bucket.open,
+        waiting,
+        first,
+    }
 }

@@ -3,15 +3,16 @@
 use std::collections::HashMap;
 
 use crate::app::App;
-use crate::model::dispatch::{Waiting, dispatch};
+use crate::model::dispatch::{Place, Waiting, dispatch};
 use crate::model::hostname::Hostname;
 use crate::model::id::{DomainId, OrderId};
-use crate::model::ledger::ORDERS_PER_ACCOUNT;
+use crate::model::issuer::Circuit;
+use crate::model::limits::LimitName;
 use crate::model::moment::Moment;
 use crate::model::order::Lane;
 use crate::store::fleet::queue::{self, QueuedRow};
 use crate::store::issuers::{self, IssuerRow};
-use crate::store::{StoreResult, dispatching};
+use crate::store::{StoreResult, dispatching, issuer_health};
 
 /// An order in the queue.
 #[derive(Clone, Debug)]
@@ -28,10 +29,12 @@ pub struct Queued {
     pub lane: Lane,
     /// 1 for the next to be granted after the coming round; 0 for what the coming round grants.
     pub position: u32,
-    /// When its grant can be expected; nothing while the issuer has no account.
+    /// When its grant can be expected; nothing while the issuer has no account, or none that can be used.
     pub eta: Option<Moment>,
     /// It may not be placed before.
     pub not_before: Moment,
+    /// The limit of its own that has no room for it, if one has none, and when it will have.
+    pub held: Option<(LimitName, Moment)>,
 }
 
 /// The queue of one issuer.
@@ -43,9 +46,9 @@ pub struct IssuerQueue {
     pub has_account: bool,
     /// Nothing is granted before, where that is still to come.
     pub paused_until: Option<Moment>,
-    /// The queue in the order in which it will be served, as far as it was looked at.
+    /// The queue in the order in which it will be served.
     pub orders: Vec<Queued>,
-    /// How many wait, looked at or not.
+    /// How many wait.
     pub waiting: i64,
     /// How many orders are held back until their checks pass again; they have no position.
     pub held_back: i64,
@@ -62,37 +65,38 @@ pub(super) async fn queues(app: &App, now: Moment) -> StoreResult<Vec<IssuerQueu
 
 async fn queue_of(app: &App, issuer: IssuerRow, now: Moment) -> StoreResult<IssuerQueue> {
     let mut tx = app.store.read().await?;
-    let begin = issuer.not_before.max(now);
-    let rows = queue::waiting(&mut tx, &issuer.id, begin).await?;
+    let circuit = issuer_health::of(&mut tx, &issuer.id).await?.circuit(now);
+    let open = if let Circuit::Open(until) = circuit { until } else { now };
+    let begin = issuer.not_before.max(open).max(now);
+    let rows = queue::waiting(&mut tx, &issuer.id).await?;
     let (waiting, held_back) = queue::sizes(&mut tx, &issuer.id).await?;
-    let bucket = dispatching::bucket(&mut tx, &issuer.id, ORDERS_PER_ACCOUNT, "account", now).await?;
+    let spent = dispatching::spent(&mut tx, &issuer.id, now).await?;
     drop(tx);
     let has_account = issuer.account_url.is_some();
     let mut out = IssuerQueue {
         issuer: issuer.name,
         has_account,
-        paused_until: (issuer.not_before > now).then_some(issuer.not_before),
+        paused_until: (begin > now).then_some(begin),
         orders: Vec::with_capacity(rows.len()),
         waiting,
         held_back,
     };
-    let Some(limit) = issuer.limits.get(ORDERS_PER_ACCOUNT) else { return Ok(out) };
     let list: Vec<Waiting> = rows.iter().map(|row| row.waiting.clone()).collect();
-    let served = dispatch(&list, bucket, *limit, u64::try_from(issuer.granted).unwrap_or(0), begin);
+    let served = dispatch(&list, &issuer.limits, &spent, u64::try_from(issuer.granted).unwrap_or(0), begin);
     let mut by_order: HashMap<OrderId, QueuedRow> =
         rows.into_iter().map(|row| (row.waiting.order_id.clone(), row)).collect();
-    let at_once = served.grants.into_iter().map(|order| (order, 0, begin));
-    let places = at_once.chain(served.places.into_iter().map(|place| (place.order_id, place.position, place.eta)));
-    for (order_id, position, eta) in places {
+    let at_once = served.grants.into_iter().map(|order_id| Place { order_id, position: 0, eta: begin, held: None });
+    for Place { order_id, position, eta, held } in at_once.chain(served.places) {
         let Some(row) = by_order.remove(&order_id) else { continue };
         out.orders.push(Queued {
             order_id,
             domain_id: row.domain_id,
-            hostname: row.hostname,
+            held: held.or_else(|| row.held_by.map(|limit| (limit, row.waiting.not_before)).filter(|(_, at)| *at > now)),
+            hostname: row.waiting.name,
             tenant_slug: row.tenant_slug,
             lane: row.waiting.lane,
             position,
-            eta: has_account.then_some(eta),
+            eta: (has_account && circuit != Circuit::Halted).then_some(eta),
             not_before: row.waiting.not_before,
         });
     }

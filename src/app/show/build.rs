@@ -6,6 +6,7 @@ use super::document::{
     AttemptView, CertificateView, CheckView, DomainSummary, DomainView, EventView, OrderView, ProbeView, RolloutView,
     TenantRef,
 };
+use super::pair;
 use crate::model::claim::Claim;
 use crate::model::domain::{PublicProbe, RoutingMode};
 use crate::model::evidence::{Check, Evidence, Record, Verdict};
@@ -38,6 +39,7 @@ pub(super) fn view(
     let sentence = sentence_of(&facts);
     let checks = row.evidence.iter().map(|e| check(e, &row)).collect();
     let records = to_publish(&row, apex);
+    let pair = pair::of(&row, sentence.serving, now);
     DomainView {
         id: row.id,
         tenant: TenantRef { id: row.tenant_id, slug: row.tenant_slug },
@@ -72,6 +74,9 @@ pub(super) fn view(
             deadline: row.attempt.deadline,
             proven_at: row.attempt.proven_at,
         },
+        partner: pair.partner,
+        redirect_to: pair.redirect_to,
+        redirecting: pair.redirecting,
         due_at: due(row.due_at),
         version: row.event_seq,
         created_at: row.created_at,
@@ -106,6 +111,8 @@ fn check(e: &Evidence, row: &DomainRow) -> CheckView {
         expected: finding.expected.clone(),
         observed: finding.observed.clone(),
         seen_by: finding.seen_by.clone(),
+        views: finding.views.clone(),
+        old_until: e.old_until(),
         who_acts: reason.acts(),
         advice: finding.advice.clone(),
         record_to_publish: finding.record_to_publish.clone(),
@@ -135,6 +142,9 @@ fn consequence(check: Check, verdict: Verdict, row: &DomainRow) -> String {
         (Claim::Live, Check::Caa, Verdict::Fail) => "The certificate in use stays valid, but cannot be renewed.".into(),
         (Claim::Live, Check::Ownership, Verdict::Fail | Verdict::Wait) if tied_by_txt => {
             "If the record does not come back, the certificate is not renewed and the name is let go.".into()
+        }
+        (Claim::Live, Check::Holding, Verdict::Fail) => {
+            "If the record does not come back, the name moves to whoever published the other one.".into()
         }
         (Claim::Live, Check::Routing, Verdict::Fail | Verdict::Wait) => {
             "Visitors go elsewhere, and the certificate cannot be renewed.".into()

@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::record::{DnsHostDocument, RecordDocument};
+use super::record::{DnsHostDocument, RecordDocument, ViewDocument};
 use super::{rfc3339, words};
 use crate::model::claim::Claim;
-use crate::model::evidence::{Actor, Check, DnsHost, Record, Verdict};
+use crate::model::evidence::{Actor, Check, DnsHost, Record, Verdict, View};
 use crate::model::hostname::Hostname;
 use crate::model::id::{DomainId, TenantId};
 use crate::model::moment::Moment;
@@ -43,6 +43,14 @@ pub struct CheckView {
     pub observed: Vec<String>,
     /// Who saw it.
     pub seen_by: Vec<String>,
+    /// Everybody's word side by side, where they did not all say the same; else empty.
+    #[schema(value_type = Vec<ViewDocument>)]
+    #[serde(default)]
+    pub views: Vec<View>,
+    /// When the last copy of an answer that is not as expected is gone, if every server says what is expected by then.
+    #[schema(value_type = Option<String>, format = DateTime, example = "2027-01-15T08:00:00Z", required)]
+    #[serde(default, with = "rfc3339::option")]
+    pub old_until: Option<Moment>,
     /// Whose move it is.
     #[schema(schema_with = words::actor)]
     pub who_acts: Actor,
@@ -173,6 +181,25 @@ pub struct EventView {
     pub detail: Value,
 }
 
+/// The other half of `www` and the bare name, where both are claimed and linked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct PartnerView {
+    /// Its id.
+    #[schema(value_type = String, pattern = "^dom_[0-9a-f]{32}$", example = "dom_019b0000000070008000000000000002")]
+    pub id: DomainId,
+    /// The name as DNS has it.
+    #[schema(value_type = String, example = "www.acme.com")]
+    pub hostname: Hostname,
+    /// The name as its readers write it.
+    #[schema(example = "www.acme.com")]
+    pub hostname_display: String,
+    /// Where its claim stands.
+    #[schema(schema_with = words::claim)]
+    pub claim: Claim,
+    /// Which way visitors are sent, in one sentence.
+    pub sentence: String,
+}
+
 /// A domain, whole.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct DomainView {
@@ -217,6 +244,17 @@ pub struct DomainView {
     pub public_probe: Option<ProbeView>,
     /// The attempt at proof.
     pub attempt: AttemptView,
+    /// Its other half, if they are linked.
+    #[schema(required)]
+    #[serde(default)]
+    pub partner: Option<PartnerView>,
+    /// Where its visitors are sent on to: its other half, once that is served.
+    #[schema(value_type = Option<String>, example = "www.acme.com", required)]
+    #[serde(default)]
+    pub redirect_to: Option<Hostname>,
+    /// Whether they are sent on by now.
+    #[serde(default)]
+    pub redirecting: bool,
     /// When something is looked at or done next.
     #[schema(value_type = Option<String>, format = DateTime, example = "2027-01-15T08:00:00Z", required)]
     #[serde(with = "rfc3339::option")]

@@ -1,4 +1,4 @@
-//! How a DNS record and a DNS host are described; the documents themselves are `model::evidence::{Record, DnsHost}`.
+//! How a DNS record, a DNS host and a view are described; the documents themselves are `model::evidence::{Record, DnsHost, View}`.
 
 use utoipa::ToSchema;
 
@@ -36,4 +36,22 @@ pub(super) struct DnsHostDocument {
     zone: String,
     /// What to enter in its panel: one line for each record to publish, in their order.
     steps: Vec<String>,
+}
+
+/// What one server or resolver said, where they did not all say the same.
+#[derive(ToSchema)]
+#[schema(as = View)]
+#[expect(dead_code, reason = "read by the derive alone: the model does not know of descriptions")]
+pub(super) struct ViewDocument {
+    /// Who.
+    #[schema(example = "ns1.dns.example")]
+    observer: String,
+    /// What it said, in one line.
+    #[schema(example = "CNAME old.example.net")]
+    said: String,
+    /// For how many seconds those who asked it may keep that; none where it said nothing.
+    #[schema(required)]
+    ttl: Option<u32>,
+    /// Whether it is what is expected.
+    as_expected: bool,
 }

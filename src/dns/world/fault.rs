@@ -17,6 +17,8 @@ pub enum How {
     NotImp,
     /// DNSSEC validation fails at a validating resolver; the servers themselves answer.
     Bogus,
+    /// The same, at resolvers that do not say why they fail.
+    BogusUnexplained,
     /// The answer is cut and TCP does not work.
     Truncated,
 }
@@ -31,6 +33,7 @@ impl How {
             "NXDOMAIN" => How::NxDomain,
             "NOTIMP" => How::NotImp,
             "BOGUS" => How::Bogus,
+            "BOGUS_UNEXPLAINED" => How::BogusUnexplained,
             "TRUNCATED" => How::Truncated,
             _ => return None,
         })

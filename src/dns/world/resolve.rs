@@ -1,6 +1,6 @@
 //! Answers: as an authoritative server that knows its own zones only, and as a resolver that sees the whole world.
 
-use crate::model::look::{Answer, Kind, Outcome, Rr, name};
+use crate::model::look::{Answer, Data, Kind, Outcome, Rr, name};
 
 use super::fault::How;
 use super::store::{Reply, Who, World};
@@ -49,7 +49,7 @@ pub(super) fn as_server(view: &View, host: &str, asked: &str, kind: Kind) -> Rep
         Some(How::Refused) => return bare(Outcome::Refused),
         Some(How::NotImp) => return bare(Outcome::NotImp),
         Some(How::Truncated) => return Reply::Truncated,
-        Some(How::Bogus | How::NxDomain) | None => {}
+        Some(How::Bogus | How::BogusUnexplained | How::NxDomain) | None => {}
     }
     Reply::Answer(inside(view, apex, asked, kind, &serves))
 }
@@ -84,19 +84,30 @@ fn inside(view: &View, apex: &str, asked: &str, kind: Kind, serves: &dyn Fn(&str
     with(Answer { records, ..Answer::bare(Outcome::NoError) })
 }
 
-/// What a resolver answers.
-pub(super) fn as_resolver(world: &World, view: &View, asked: &str, kind: Kind) -> Reply {
+/// What a resolver answers. It validates, unless it is told not to.
+pub(super) fn as_resolver(world: &World, view: &View, asked: &str, kind: Kind, unchecked: bool) -> Reply {
     let mut records: Vec<Rr> = Vec::new();
     let mut at = asked.to_owned();
+    let spoilt = |how: How| matches!(how, How::Bogus | How::BogusUnexplained);
+    if kind == Kind::DS && view.faults.iter().any(|f| spoilt(f.how) && f.name == asked) {
+        // Nothing is bogus for which nobody vouches.
+        let vouched = Rr { name: at, ttl: 3600, data: Data::Other(Kind::DS.number()) };
+        return Reply::Answer(Answer { records: vec![vouched], ..Answer::bare(Outcome::NoError) });
+    }
+    if asked.is_empty() && kind == Kind::Soa && view.fault("", kind).is_none() {
+        // The root is signed, and whoever validates can tell.
+        let answer = negative(view, None, Outcome::NoError, records);
+        return Reply::Answer(Answer { validated: !unchecked, ..answer });
+    }
     for _ in 0..=MAX_ALIASES {
-        if let Some(fault) = view.fault(&at, kind) {
+        if let Some(fault) = view.fault(&at, kind).filter(|f| !(unchecked && spoilt(f.how))) {
             // When the whole world is silent, so is the resolver.
             return match fault.how {
                 How::Timeout if fault.name.is_empty() => Reply::Silence,
                 How::NxDomain => Reply::Answer(negative(view, None, Outcome::NxDomain, records)),
                 How::Truncated => Reply::Truncated,
                 How::Bogus => failed(DNSSEC_BOGUS),
-                How::ServFail => bare(Outcome::ServFail),
+                How::ServFail | How::BogusUnexplained => bare(Outcome::ServFail),
                 How::Timeout | How::Refused | How::NotImp => failed(NO_REACHABLE_AUTHORITY),
             };
         }

@@ -80,6 +80,14 @@ impl Queue {
         self.settings.grace + worker::LAST_WORDS
     }
 
+    async fn set(&self, tx: &mut Tx, id: &DomainId, at: Moment, priority: usize) -> StoreResult<()> {
+        let alarm = Alarm { domain_id: id.as_str().to_owned() };
+        table::push(tx, &alarm, table::run_at(at, self.env.now()), priority).await?;
+        let bell = Arc::clone(&self.bell);
+        tx.after_commit(move || bell.ring());
+        Ok(())
+    }
+
     /// Answers alarms by `step` until `stop`; then starts no more, lets running steps finish within the settings' grace,
     /// drops those that did not, and returns.
     pub async fn work(&self, step: Arc<dyn Step>, stop: CancellationToken) {
@@ -90,11 +98,11 @@ impl Queue {
 #[async_trait]
 impl Wake for Queue {
     async fn wake(&self, tx: &mut Tx, id: &DomainId, at: Moment) -> StoreResult<()> {
-        let alarm = Alarm { domain_id: id.as_str().to_owned() };
-        table::push(tx, &alarm, table::run_at(at, self.env.now())).await?;
-        let bell = Arc::clone(&self.bell);
-        tx.after_commit(move || bell.ring());
-        Ok(())
+        self.set(tx, id, at, table::IN_TURN).await
+    }
+
+    async fn wake_first(&self, tx: &mut Tx, id: &DomainId, at: Moment) -> StoreResult<()> {
+        self.set(tx, id, at, table::FIRST).await
     }
 }
 

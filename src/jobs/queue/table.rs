@@ -23,6 +23,10 @@ const ODD_KEPT: Duration = Duration::from_secs(600);
 /// A worker is long dead after this time; its alarms were given to others.
 const WORKERS_KEPT: Duration = Duration::from_secs(3600);
 
+/// Alarms of the same priority ring by their time; those of a higher one ring before all that are due.
+pub(super) const IN_TURN: usize = 0;
+pub(super) const FIRST: usize = 1;
+
 /// How far an alarm for now is dated back, so that a database whose clock is behind ours still rings it at once.
 const BACKDATED: Duration = Duration::from_secs(3600);
 
@@ -52,10 +56,10 @@ pub(super) fn run_at(at: Moment, now: Moment) -> u64 {
 }
 
 /// Sets an alarm in the caller's transaction.
-pub(super) async fn push(tx: &mut Tx, alarm: &Alarm, run_at: u64) -> StoreResult<()> {
+pub(super) async fn push(tx: &mut Tx, alarm: &Alarm, run_at: u64, priority: usize) -> StoreResult<()> {
     let args = serde_json::to_vec(alarm).map_err(unavailable)?;
     // One attempt: a second one is the sweep's to decide.
-    let task = TaskBuilder::new(args).run_at_timestamp(run_at).max_attempts(1).build();
+    let task = TaskBuilder::new(args).run_at_timestamp(run_at).priority(priority).max_attempts(1).build();
     if let Some(tx) = tx.as_sqlite() {
         apalis_sqlite::queries::push_tasks(&mut **tx, QUEUE, &[task]).await.map_err(unavailable)?;
     } else if let Some(tx) = tx.as_postgres() {

@@ -2,13 +2,14 @@
 //!
 //! Where the RFC and Let's Encrypt's software differ, the software decides, because an order that the CA refuses is no pass.
 
-use crate::model::evidence::Verdict;
-use crate::model::look::{Answer, Ask, Caa, CaaAsk, Data, Kind, Outcome, Seen, name};
+use crate::model::evidence::{Verdict, View};
+use crate::model::look::{Answer, Ask, Caa, CaaAsk, Data, Kind, Observer, Outcome, Seen, name};
 use crate::model::reason::Reason;
 
 use super::caa_value::{IssueValue, parse};
 use super::lookup_failure;
 use super::reader::Reader;
+use super::side_by_side::side_by_side;
 
 /// What the CA would do now, as far as the vantage points show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +47,12 @@ pub struct Decision {
     pub observed: Vec<String>,
     /// Who saw it.
     pub seen_by: Vec<String>,
+    /// What is wrong with the signatures, where a resolver says it.
+    pub broken: Option<&'static str>,
+    /// For how many seconds what was seen may be kept.
+    pub ttl: Option<u32>,
+    /// What every resolver saw, where they differ.
+    pub views: Vec<View>,
 }
 
 /// The decision on the whole order: that on its worst name.
@@ -75,9 +82,9 @@ pub(super) fn decide_with(reader: &Reader<'_>) -> Option<Decision> {
 /// Where a climb ended.
 enum Climb<'a> {
     /// At a set.
-    Set { at: String, via: Option<String>, set: Vec<Caa> },
+    Set { at: String, via: Option<String>, set: Vec<Caa>, ttl: Option<u32> },
     /// At the top, with nothing.
-    Nothing,
+    Nothing { ttl: Option<u32> },
     /// At an error.
     Error { at: String, answer: &'a Answer },
 }
@@ -88,10 +95,12 @@ fn one_name(reader: &Reader<'_>, caa: &CaaAsk, hostname: &str, wildcard: bool) -
     let first: Vec<_> = resolvers.first().into_iter().map(|r| climb(reader, r, hostname, true)).collect();
     let rest: Vec<_> = resolvers.iter().skip(1).map(|r| climb(reader, r, hostname, false)).collect();
     let climbs: Vec<Climb<'_>> = first.into_iter().chain(rest).collect::<Option<_>>()?;
-    let votes: Vec<Option<Decision>> = climbs.iter().map(|c| vote(reader, caa, hostname, wildcard, c)).collect();
+    let votes: Vec<Option<Decision>> =
+        resolvers.iter().zip(&climbs).map(|(r, c)| vote(reader, r, caa, hostname, wildcard, c)).collect();
     let votes: Vec<Decision> = votes.into_iter().collect::<Option<_>>()?;
-    let mut decision = count(&votes)?;
+    let mut decision = count(&standing(reader, &votes)?)?;
     decision.observed = observed(resolvers, &votes);
+    decision.views = views(resolvers, &votes);
     decision.seen_by = reader.resolver_labels();
     let verdict = decision.reason.verdict();
     if verdict == Verdict::Pass && caa.age > caa.max_age && !caa.max_age.is_zero() {
@@ -108,8 +117,40 @@ fn observed(resolvers: &[String], votes: &[Decision]) -> Vec<String> {
     }
 }
 
+/// The votes that count: not those of resolvers that are down, unless too few are left.
+fn standing(reader: &Reader<'_>, votes: &[Decision]) -> Option<Vec<Decision>> {
+    let failed = |v: &Decision| v.ca_would == CaWould::Error && v.reason == Reason::CaaLookupFailed;
+    if !votes.iter().any(failed) || count(votes)?.ca_would == CaWould::Permit {
+        return Some(votes.to_vec());
+    }
+    let mute: Vec<&str> = reader.resolvers().iter().zip(votes).filter(|(_, v)| failed(v)).map(|(r, _)| r.as_str()).collect();
+    let down = lookup_failure::down(reader, &mute)?;
+    let up = |(r, v): (&String, &Decision)| (!down.contains(&r.as_str())).then(|| v.clone());
+    if lookup_failure::too_few(votes.len() - down.len(), votes.len()) {
+        let ours =
+            |v: &Decision| if failed(v) { Decision { reason: Reason::ResolverUnavailable, ..v.clone() } } else { v.clone() };
+        return Some(votes.iter().map(ours).collect());
+    }
+    Some(reader.resolvers().iter().zip(votes).filter_map(up).collect())
+}
+
+/// What each resolver saw, where they saw different things.
+fn views(resolvers: &[String], votes: &[Decision]) -> Vec<View> {
+    side_by_side(resolvers.iter().zip(votes).map(|(resolver, vote)| {
+        let observer = Observer::Resolver(resolver.clone()).label();
+        let as_expected = vote.ca_would == CaWould::Permit;
+        let said = vote.observed.join("; ");
+        let set = (vote.ca_would != CaWould::Error).then_some((&vote.at, vote.found, &vote.set));
+        (set, View { observer, said, ttl: vote.ttl, as_expected })
+    }))
+}
+
 /// All but one must permit, where there are at least three; the same number of votes as the CA's own rule leaves.
 fn count(votes: &[Decision]) -> Option<Decision> {
+    // What fails validation at one of them fails at the CA, whatever those see that do not validate.
+    if let Some(bogus) = votes.iter().find(|v| v.reason == Reason::DnssecBogus) {
+        return Some(bogus.clone());
+    }
     let permits: Vec<&Decision> = votes.iter().filter(|v| v.ca_would == CaWould::Permit).collect();
     let spare = usize::from(votes.len() >= 3);
     if !votes.is_empty() && permits.len() + spare >= votes.len() {
@@ -135,8 +176,10 @@ fn climb<'a>(reader: &Reader<'a>, resolver: &str, hostname: &str, all_at_once: b
             let _ = reader.from(resolver, label, Kind::Caa);
         }
     }
+    let mut absent_for = None;
     for label in name::climb(hostname) {
         let answer = reader.from(resolver, label, Kind::Caa)?;
+        let ttl = answer.kept_for(label);
         // An NXDOMAIN for a top-level domain is an error, below it is an empty answer.
         let top = name::parent(label) == Some("");
         if !answer.definite() || (top && answer.outcome == Outcome::NxDomain && answer.aliases(label).is_empty()) {
@@ -147,13 +190,21 @@ fn climb<'a>(reader: &Reader<'a>, resolver: &str, hostname: &str, all_at_once: b
             answer.at(&owner, Kind::Caa).filter_map(|d| if let Data::Caa(c) = d { Some(c.clone()) } else { None }).collect();
         if !set.is_empty() {
             let via = (owner != label).then_some(owner);
-            return Some(Climb::Set { at: label.to_owned(), via, set });
+            return Some(Climb::Set { at: label.to_owned(), via, set, ttl });
         }
+        absent_for = absent_for.max(ttl);
     }
-    Some(Climb::Nothing)
+    Some(Climb::Nothing { ttl: absent_for })
 }
 
-fn vote(reader: &Reader<'_>, caa: &CaaAsk, hostname: &str, wildcard: bool, climb: &Climb<'_>) -> Option<Decision> {
+fn vote(
+    reader: &Reader<'_>,
+    resolver: &str,
+    caa: &CaaAsk,
+    hostname: &str,
+    wildcard: bool,
+    climb: &Climb<'_>,
+) -> Option<Decision> {
     let mut decision = Decision {
         name: hostname.to_owned(),
         reason: Reason::CaaAbsent,
@@ -165,10 +216,17 @@ fn vote(reader: &Reader<'_>, caa: &CaaAsk, hostname: &str, wildcard: bool, climb
         culprit: None,
         observed: Vec::new(),
         seen_by: Vec::new(),
+        broken: None,
+        ttl: None,
+        views: Vec::new(),
     };
     match climb {
-        Climb::Nothing => decision.observed.push(format!("no CAA record from {hostname} up to its top-level domain")),
-        Climb::Set { at, via, set } => {
+        Climb::Nothing { ttl } => {
+            decision.ttl = *ttl;
+            decision.observed.push(format!("no CAA record from {hostname} up to its top-level domain"));
+        }
+        Climb::Set { at, via, set, ttl } => {
+            decision.ttl = *ttl;
             let ours = via.as_ref().is_some_and(|v| name::within_any(v, &reader.ask.platform.suffixes));
             let (reason, culprit) = weigh(caa, wildcard, set);
             let permits = reason.verdict() == Verdict::Pass;
@@ -186,14 +244,14 @@ fn vote(reader: &Reader<'_>, caa: &CaaAsk, hostname: &str, wildcard: bool, climb
             decision.ca_would = CaWould::Error;
             decision.at.clone_from(at);
             decision.observed.push(format!("CAA {at}: {}", answer.how()));
-            decision.reason = error_reason(reader, at, answer, &mut decision)?;
+            decision.reason = error_reason(reader, resolver, at, answer, &mut decision)?;
         }
     }
     Some(decision)
 }
 
 /// What an error on the way means: whose it is, and whether it will pass by itself.
-fn error_reason(reader: &Reader<'_>, at: &str, answer: &Answer, decision: &mut Decision) -> Option<Reason> {
+fn error_reason(reader: &Reader<'_>, resolver: &str, at: &str, answer: &Answer, decision: &mut Decision) -> Option<Reason> {
     if let Some(target) = failing_target(reader, at)? {
         decision.via = Some(target);
         return Some(Reason::CaaTargetLookupFailed);
@@ -204,7 +262,8 @@ fn error_reason(reader: &Reader<'_>, at: &str, answer: &Answer, decision: &mut D
     if answer.outcome == Outcome::Truncated {
         return Some(Reason::CaaAnswerTruncated);
     }
-    if answer.bogus() {
+    if lookup_failure::bogus(reader, resolver, at, Kind::Caa, answer)? {
+        decision.broken = answer.ede.iter().find_map(|code| lookup_failure::broken_signatures(*code));
         return Some(Reason::DnssecBogus);
     }
     if answer.outcome == Outcome::NotImp {

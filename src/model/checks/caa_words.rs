@@ -18,6 +18,7 @@ pub fn finding(ask: &Ask, decision: &Decision) -> Finding {
         expected: format!("{issuers} may issue for {}", ordered(caa, decision)),
         observed: decision.observed.clone(),
         seen_by: decision.seen_by.clone(),
+        views: decision.views.clone(),
         advice: advice(ask, caa, decision),
         found_at: decision.found.then(|| decision.at.clone()),
         found_via: decision.found.then(|| decision.via.clone()).flatten(),
@@ -207,6 +208,9 @@ mod tests {
             culprit: None,
             observed: Vec::new(),
             seen_by: Vec::new(),
+            broken: None,
+            ttl: None,
+            views: Vec::new(),
         };
         let told = |decision: &Decision| -> Vec<String> {
             finding(&ask, decision).record_to_publish.iter().map(|r| format!("{} {}", r.host, r.zone_line())).collect()

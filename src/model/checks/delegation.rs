@@ -5,12 +5,13 @@
 
 use std::net::IpAddr;
 
-use crate::model::evidence::Finding;
+use crate::model::evidence::{Finding, View};
 use crate::model::look::{Answer, DelegationAsk, Kind, name};
 use crate::model::reason::Reason;
 
 use super::lookup_failure::{self, Failure};
 use super::reader::{Reader, Server, Views};
+use super::side_by_side::side_by_side;
 use super::txt_value::Text;
 use super::{delegation_hunt, delegation_words, hints, routing_walk};
 
@@ -54,6 +55,8 @@ pub struct Told {
     pub astray: Astray,
     /// What every server said.
     pub words: Vec<(Server, Said)>,
+    /// The same side by side, where they differ.
+    pub views: Vec<View>,
     /// Further lines worth showing.
     pub lines: Vec<String>,
     /// Why nothing could be read, when that is so.
@@ -62,7 +65,15 @@ pub struct Told {
 
 impl Told {
     fn new(reason: Reason, place: impl Into<String>) -> Told {
-        Told { reason, place: place.into(), astray: Astray::Name, words: Vec::new(), lines: Vec::new(), failure: None }
+        Told {
+            reason,
+            place: place.into(),
+            astray: Astray::Name,
+            words: Vec::new(),
+            views: Vec::new(),
+            lines: Vec::new(),
+            failure: None,
+        }
     }
 }
 
@@ -91,6 +102,12 @@ fn conclude(reader: &Reader<'_>, ask: &DelegationAsk) -> Option<Told> {
         views.answers.iter().map(|(s, a)| Some((s.clone(), word(reader, s, *a, &expected)?))).collect();
     let words: Vec<(Server, Said)> = words.into_iter().collect::<Option<_>>()?;
     let mut told = by_words(reader, ask, &expected, &words)?;
+    let ttls = views.answers.iter().map(|(_, a)| a.and_then(|a| a.kept_for(&expected)));
+    told.views = side_by_side(words.iter().zip(ttls).map(|((server, said), ttl)| {
+        let as_expected = *said == Said::Alias(name::canonical(&ask.target));
+        let view = View { observer: server.host.clone(), said: delegation_words::said(said, &expected), ttl, as_expected };
+        ((!matches!(said, Said::Silent(_))).then_some(said), view)
+    }));
     told.words = words;
     Some(told)
 }
@@ -143,8 +160,8 @@ fn by_servers(reader: &Reader<'_>, ask: &DelegationAsk, expected: &str, views: &
 
 fn by_words(reader: &Reader<'_>, ask: &DelegationAsk, expected: &str, words: &[(Server, Said)]) -> Option<Told> {
     let speaking: Vec<&Said> = words.iter().map(|(_, s)| s).filter(|s| !matches!(s, Said::Silent(_))).collect();
-    let resolved = reader.any(expected, Kind::Cname)?;
-    if speaking.is_empty() || resolved.bogus() {
+    let resolved = reader.each_awake(expected, Kind::Cname)?;
+    if speaking.is_empty() || lookup_failure::any_bogus(reader, expected, Kind::Cname, &resolved)? {
         return unreadable(reader, expected);
     }
     if let Some(text) = speaking.iter().find_map(|s| if let Said::Texts(t) = s { t.first() } else { None }) {

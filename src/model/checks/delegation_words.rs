@@ -35,6 +35,7 @@ pub fn finding(reader: &Reader<'_>, ask: &DelegationAsk, told: &Told) -> Finding
         expected: format!("CNAME {expected} → {target}"),
         observed,
         seen_by,
+        views: if told.failure.is_none() { told.views.clone() } else { Vec::new() },
         advice: advice(reader, ask, told, &expected, &target),
         found_at: None,
         found_via: None,
@@ -51,15 +52,19 @@ pub fn finding(reader: &Reader<'_>, ask: &DelegationAsk, told: &Told) -> Finding
 }
 
 fn line(server: &Server, said: &Said, expected: &str) -> String {
-    let host = &server.host;
+    format!("{}: {}", server.host, self::said(said, expected))
+}
+
+/// What one server has at the challenge name, in words.
+pub fn said(said: &Said, expected: &str) -> String {
     match said {
         Said::Texts(texts) => {
             let shown: Vec<String> = texts.iter().map(|t| format!("\"{}\"", t.shown)).collect();
-            format!("{host}: TXT {expected} = {}", shown.join(", "))
+            format!("TXT {expected} = {}", shown.join(", "))
         }
-        Said::Alias(to) => format!("{host}: {expected} → {to}"),
-        Said::Nothing(how) => format!("{host}: {expected}: {how}"),
-        Said::Silent(how) => format!("{host}: {how}"),
+        Said::Alias(to) => format!("{expected} → {to}"),
+        Said::Nothing(how) => format!("{expected}: {how}"),
+        Said::Silent(how) => how.clone(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use crate::model::look::{Answer, Kind, Observer, Outcome, name};
+use crate::model::look::{Answer, Kind, Observer, Outcome, extended_error, name};
 use crate::model::reason::Reason;
 
 use super::reader::{Reader, Server, Views};
@@ -14,6 +14,8 @@ pub struct Failure {
     pub reason: Reason,
     /// The zone it is about.
     pub zone: String,
+    /// What is wrong with the signatures, where a resolver says it.
+    pub broken: Option<&'static str>,
     /// A server that sits at a private address, if that is the reason.
     pub private: Option<Server>,
     /// One line an observer.
@@ -67,6 +69,70 @@ pub fn resolvers_down(reader: &Reader<'_>) -> Option<bool> {
     Some(!controls.is_empty())
 }
 
+/// Those of `resolvers` that are down: silent on everything, even on a control name, while another one answers.
+pub fn down<'a>(reader: &Reader<'_>, resolvers: &[&'a str]) -> Option<Vec<&'a str>> {
+    let heard = |resolver: &str| {
+        let answers = reader.seen.observations.iter().filter(|o| o.answer.definite());
+        answers.filter(|o| matches!(&o.probe.observer, Observer::Resolver(r) if r == resolver)).count() > 0
+    };
+    if !reader.resolvers().iter().any(|r| heard(r)) {
+        return Some(Vec::new());
+    }
+    let controls: Vec<String> = reader.ask.platform.control_names.iter().map(|c| name::canonical(c)).collect();
+    let suspects = resolvers.iter().filter(|r| !heard(r) && !controls.is_empty());
+    let asked: Vec<(&str, Vec<Option<&Answer>>)> =
+        suspects.map(|r| (*r, controls.iter().map(|c| reader.from(r, c, Kind::A)).collect())).collect();
+    let mut down = Vec::new();
+    for (resolver, answers) in asked {
+        let answers: Vec<&Answer> = answers.into_iter().collect::<Option<_>>()?;
+        if answers.iter().all(|a| !a.definite()) {
+            down.push(resolver);
+        }
+    }
+    Some(down)
+}
+
+/// Whether so few of our resolvers are up that what they say is no ground for anything: less than half.
+pub const fn too_few(up: usize, all: usize) -> bool {
+    up * 2 < all
+}
+
+/// Whether a resolver's failure is a failed validation. It may say so itself (RFC 8914). Where it does not say why, it is asked
+/// again without the check: if it answers then, and somebody vouches for signatures of a domain on the way, it is one.
+pub fn bogus(reader: &Reader<'_>, resolver: &str, name: &str, kind: Kind, answer: &Answer) -> Option<bool> {
+    if answer.bogus() {
+        return Some(true);
+    }
+    if answer.outcome != Outcome::ServFail || answer.ede.iter().any(|code| extended_error::is_unreachable(*code)) {
+        return Some(false);
+    }
+    let unchecked = reader.unchecked(resolver, name, kind)?;
+    if !unchecked.definite() {
+        return Some(false);
+    }
+    // A server that failed once and is well again looks the same; but what nobody signs cannot be bogus.
+    let mut domains: Vec<String> = Vec::new();
+    for at in std::iter::once(name.to_owned()).chain(unchecked.aliases(name)).take(MAX_VOUCHED) {
+        let domain = reader.registered_domain(&at);
+        if !domains.contains(&domain) {
+            domains.push(domain);
+        }
+    }
+    let vouched: Vec<_> =
+        domains.iter().map(|d| Some(reader.unchecked(resolver, d, Kind::DS)?.at(d, Kind::DS).count() > 0)).collect();
+    Some(vouched.into_iter().collect::<Option<Vec<bool>>>()?.contains(&true))
+}
+
+/// On how many names of an alias path signatures are looked for.
+const MAX_VOUCHED: usize = 4;
+
+/// Whether any of these words of resolvers is a failed validation. One is enough: every certificate authority validates, whatever
+/// those of our resolvers say that do not.
+pub fn any_bogus(reader: &Reader<'_>, name: &str, kind: Kind, resolvers: &[(&str, &Answer)]) -> Option<bool> {
+    let all: Vec<Option<bool>> = resolvers.iter().map(|(r, a)| bogus(reader, r, name, kind, a)).collect();
+    Some(all.into_iter().collect::<Option<Vec<bool>>>()?.contains(&true))
+}
+
 /// Whether the registered domain does not exist. `None` while that is not known.
 pub fn unregistered(reader: &Reader<'_>) -> Option<bool> {
     Some(reader.any(&reader.ask.registered_domain, Kind::Ns)?.outcome == Outcome::NxDomain)
@@ -87,19 +153,42 @@ pub fn explain(reader: &Reader<'_>, name: &str, kind: Kind, resolvers: &[(&str, 
         reason: Reason::DnsLookupFailed,
         zone: reader.registered_domain(name),
         private: None,
+        broken: resolvers.iter().flat_map(|(_, a)| &a.ede).find_map(|code| broken_signatures(*code)),
         observed: resolvers.iter().map(|(r, a)| format!("resolver {r}: {kind} {name}: {}", a.how())).collect(),
-        seen_by: resolvers.iter().map(|(r, _)| format!("resolver {r}")).collect(),
+        seen_by: resolvers.iter().map(|(r, _)| reader.resolver_label(r)).collect(),
     };
     if resolvers_down(reader)? {
         failure.reason = Reason::ResolverUnavailable;
         return Some(failure);
     }
-    if resolvers.iter().any(|(_, a)| a.bogus()) {
+    if any_bogus(reader, name, kind, resolvers)? {
         failure.reason = Reason::DnssecBogus;
+        for ((resolver, answer), line) in resolvers.iter().zip(&mut failure.observed) {
+            if answer.outcome == Outcome::ServFail && !answer.bogus() && reader.unchecked(resolver, name, kind)?.definite() {
+                line.push_str(", but an answer when it is told not to check signatures");
+            }
+        }
+        return Some(failure);
+    }
+    let mute: Vec<&str> = resolvers.iter().filter(|(_, a)| !a.definite()).map(|(r, _)| *r).collect();
+    if too_few(reader.resolvers().len() - down(reader, &mute)?.len(), reader.resolvers().len()) {
+        failure.reason = Reason::ResolverUnavailable;
         return Some(failure);
     }
     let views = reader.authority(name, kind)?;
     Some(with_servers(failure, &views, name, kind))
+}
+
+/// What is wrong with a zone's signatures, as its owner can mend it.
+pub fn broken_signatures(code: u16) -> Option<&'static str> {
+    Some(match code {
+        7 => "its signatures have expired",
+        8 | 25 => "its signatures are not valid at this time",
+        9 => "the DS record at your registrar names a key that is not in use",
+        10 | 11 => "its answers come without valid signatures",
+        12 => "the proof that a record does not exist is missing",
+        _ => return None,
+    })
 }
 
 /// Adds what the zone's own servers say to a failure.
@@ -132,8 +221,9 @@ pub fn advice(failure: &Failure, name: &str) -> String {
                 .to_owned()
         }
         Reason::DnssecBogus => format!(
-            "The DNSSEC signatures of {zone} do not check out, so secure resolvers and certificate authorities reject every \
-             answer; repair the signatures or remove the DS record at your registrar."
+            "{zone} is signed with DNSSEC, but {}, so certificate authorities and many visitors reject every answer; have your \
+             DNS provider sign {zone} anew, or remove its DS record at your registrar, which switches DNSSEC off.",
+            failure.broken.unwrap_or("its signatures do not fit")
         ),
         Reason::ZoneLame => format!(
             "The domain {zone} is delegated to name servers that refuse to answer for it; set the name servers your DNS \

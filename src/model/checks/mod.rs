@@ -24,13 +24,17 @@ mod panel;
 mod reader;
 mod routing;
 mod routing_hunt;
+mod routing_servers;
 mod routing_walk;
 mod routing_words;
+mod side_by_side;
 mod spelling;
 mod txt_value;
+mod unjudged;
 
 pub use lookup_failure::is_public;
 pub use txt_value::{joined, normalised};
+pub use unjudged::{texts, zone_of};
 
 use crate::model::evidence::{Check, Finding};
 use crate::model::look::{Ask, Probe, Seen};
@@ -42,6 +46,7 @@ pub fn wanted(ask: &Ask, seen: &Seen) -> Vec<Probe> {
     let reader = Reader::new(ask, seen);
     // Each judge runs as far as it comes; what stops it is in the reader's list afterwards.
     let _ = (caa_step(&reader), ownership::judge(&reader), routing::judge(&reader), delegation::judge(&reader));
+    unjudged::want(&reader);
     reader.open()
 }
 
@@ -79,7 +84,9 @@ fn bound(finding: &mut Finding) {
         finding.observed.push(format!("and {more} lines more"));
     }
     finding.seen_by.truncate(MAX_LINES);
-    for line in finding.observed.iter_mut().chain([&mut finding.advice]) {
+    finding.views.truncate(MAX_LINES);
+    let said = finding.views.iter_mut().map(|v| &mut v.said);
+    for line in finding.observed.iter_mut().chain(said).chain([&mut finding.advice]) {
         if let Some((end, _)) = line.char_indices().nth(MAX_LINE) {
             line.truncate(end);
             line.push('…');
@@ -104,6 +111,7 @@ fn unfinished(reader: &Reader<'_>, check: Check) -> Finding {
         expected: format!("complete answers for {}", reader.ask.hostname),
         observed: vec![format!("the look ended early: {why}")],
         seen_by: reader.resolver_labels(),
+        views: Vec::new(),
         advice: format!("We could not finish looking at {}; we will look again.", reader.ask.hostname),
         found_at: None,
         found_via: None,

@@ -40,6 +40,8 @@ pub struct Word<'a> {
     pub path: Vec<String>,
     /// What it says.
     pub said: Said<'a>,
+    /// For how many seconds that may be kept.
+    pub ttl: Option<u32>,
 }
 
 /// What was concluded, for the words.
@@ -80,7 +82,7 @@ fn conclude<'a>(reader: &Reader<'a>, ask: &OwnershipAsk) -> Option<Conclusion<'a
     if matching < speaking {
         return done(Reason::TxtPropagating, expected, words);
     }
-    if reader.any(&expected, Kind::Txt)?.bogus() {
+    if lookup_failure::any_bogus(reader, &expected, Kind::Txt, &reader.each_awake(&expected, Kind::Txt)?)? {
         return unreadable(reader, &expected, words);
     }
     if let Some(over) = ask.age.and_then(|age| age.checked_sub(ask.max_age)).filter(|over| *over > Duration::ZERO) {
@@ -116,15 +118,18 @@ fn read<'a>(reader: &Reader<'a>, at: &str, path: &[String], followed: &mut Vec<S
         let answer = reader.any(at, Kind::Txt)?;
         if answer.outcome == Outcome::NxDomain {
             let server = Server { host: "our resolvers".to_owned(), address: None };
-            words.push(Word { server, zone: zone.clone(), path: path.to_vec(), said: Said::Nothing(answer) });
+            let (zone, path, ttl) = (zone.clone(), path.to_vec(), answer.kept_for(at));
+            words.push(Word { server, zone, path, said: Said::Nothing(answer), ttl });
         }
     }
     for (server, answer) in views.answers {
-        let word = |path: Vec<String>, said| Word { server: server.clone(), zone: zone.clone(), path, said };
         let Some(answer) = reader.speaking(&server, answer, at)? else {
-            words.push(word(path.to_vec(), Said::Silent(answer)));
+            let (zone, path) = (zone.clone(), path.to_vec());
+            words.push(Word { server, zone, path, said: Said::Silent(answer), ttl: None });
             continue;
         };
+        let ttl = answer.kept_for(at);
+        let word = |path: Vec<String>, said| Word { server: server.clone(), zone: zone.clone(), path, said, ttl };
         let mut aliases = answer.aliases(at);
         // A server speaks for its own zone; what lies outside is read at the servers there.
         if let Some(outside) = aliases.iter().position(|n| !name::within(n, &zone)) {

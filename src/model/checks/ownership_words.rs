@@ -1,6 +1,6 @@
 //! The ownership finding in words.
 
-use crate::model::evidence::{Check, Finding, Record};
+use crate::model::evidence::{Check, Finding, Record, View};
 use crate::model::look::{OwnershipAsk, name};
 use crate::model::reason::Reason;
 
@@ -8,6 +8,7 @@ use super::lasting::lasting;
 use super::lookup_failure;
 use super::ownership::{Conclusion, Said, Word};
 use super::reader::Reader;
+use super::side_by_side::side_by_side;
 use super::txt_value::normalised;
 
 /// The finding for a conclusion.
@@ -33,6 +34,7 @@ pub fn finding(reader: &Reader<'_>, own: &OwnershipAsk, conclusion: &Conclusion<
         }
         _ => {}
     }
+    let views = if conclusion.failure.is_none() { views(&conclusion.words, own, &expected) } else { Vec::new() };
     if let Some(failure) = &conclusion.failure {
         observed.clone_from(&failure.observed);
         seen_by.clone_from(&failure.seen_by);
@@ -43,6 +45,7 @@ pub fn finding(reader: &Reader<'_>, own: &OwnershipAsk, conclusion: &Conclusion<
         expected: format!("TXT {expected} = {}", own.value),
         observed,
         seen_by,
+        views,
         advice: advice(reader, own, conclusion, &expected),
         found_at: None,
         found_via: None,
@@ -62,19 +65,41 @@ fn record(reader: &Reader<'_>, own: &OwnershipAsk, expected: &str) -> Record {
     }
 }
 
+/// What each server says, where they say different things.
+fn views(words: &[Word<'_>], own: &OwnershipAsk, expected: &str) -> Vec<View> {
+    let value = normalised(&own.value);
+    side_by_side(words.iter().map(|word| {
+        let (text, as_expected) = match &word.said {
+            Said::Silent(_) => (None, false),
+            Said::Values(values) => {
+                let mut all: Vec<String> = values.iter().map(|v| normalised(&v.value)).collect();
+                all.sort();
+                let right = all.contains(&value);
+                (Some(all), right)
+            }
+            Said::Nothing(_) | Said::IntoOurs | Said::NoEnd => (Some(Vec::new()), false),
+        };
+        let view = View { observer: word.server.host.clone(), said: said(word, expected), ttl: word.ttl, as_expected };
+        (text, view)
+    }))
+}
+
 fn line(word: &Word<'_>, expected: &str) -> String {
+    format!("{}: {}", word.server.host, said(word, expected))
+}
+
+fn said(word: &Word<'_>, expected: &str) -> String {
     let at = word.path.last().map_or(expected, String::as_str);
-    let host = &word.server.host;
     match &word.said {
         Said::Values(values) => {
             let shown: Vec<String> = values.iter().map(|v| format!("\"{}\"", v.shown)).collect();
-            format!("{host}: TXT {at} = {}", shown.join(", "))
+            format!("TXT {at} = {}", shown.join(", "))
         }
-        Said::Nothing(answer) => format!("{host}: TXT {at}: {}", answer.how()),
-        Said::IntoOurs => format!("{host}: {expected} leads to our own name {at}, which proves nothing"),
-        Said::NoEnd => format!("{host}: the aliases from {expected} have no end"),
-        Said::Silent(Some(answer)) => format!("{host}: {}", answer.how()),
-        Said::Silent(None) => format!("{host}: could not be asked"),
+        Said::Nothing(answer) => format!("TXT {at}: {}", answer.how()),
+        Said::IntoOurs => format!("{expected} leads to our own name {at}, which proves nothing"),
+        Said::NoEnd => format!("the aliases from {expected} have no end"),
+        Said::Silent(Some(answer)) => answer.how(),
+        Said::Silent(None) => "could not be asked".to_owned(),
     }
 }
 

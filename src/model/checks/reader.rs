@@ -78,7 +78,13 @@ impl<'a> Reader<'a> {
 
     /// Their names for people.
     pub fn resolver_labels(&self) -> Vec<String> {
-        self.resolvers().iter().map(|r| Observer::Resolver(r.clone()).label()).collect()
+        self.resolvers().iter().map(|r| self.resolver_label(r)).collect()
+    }
+
+    /// A resolver's name for people, with what it has shown to do.
+    pub fn resolver_label(&self, resolver: &str) -> String {
+        let label = Observer::Resolver(resolver.to_owned()).label();
+        if self.seen.validates(resolver) { format!("{label} (checks signatures)") } else { label }
     }
 
     fn get(&self, observer: &Observer, name: &str, kind: Kind) -> Option<&'a Answer> {
@@ -96,6 +102,25 @@ impl<'a> Reader<'a> {
     /// What one resolver says.
     pub fn from(&self, resolver: &str, name: &str, kind: Kind) -> Option<&'a Answer> {
         self.get(&Observer::Resolver(resolver.to_owned()), name, kind)
+    }
+
+    /// What one resolver says when it is told not to check signatures.
+    pub fn unchecked(&self, resolver: &str, name: &str, kind: Kind) -> Option<&'a Answer> {
+        self.get(&Observer::Unchecked(resolver.to_owned()), name, kind)
+    }
+
+    /// What one resolver says; its silence, when it has been silent all along.
+    pub fn awake(&self, resolver: &str, name: &str, kind: Kind) -> Option<&'a Answer> {
+        match self.mute(resolver) {
+            Some(silence) => Some(silence),
+            None => self.from(resolver, name, kind),
+        }
+    }
+
+    /// What every deciding resolver says, in order; one that has been silent all along is not waited for once more.
+    pub fn each_awake(&self, name: &str, kind: Kind) -> Option<Vec<(&'a str, &'a Answer)>> {
+        let all: Vec<_> = self.resolvers().iter().map(|r| (r.as_str(), self.awake(r, name, kind))).collect();
+        all.into_iter().map(|(r, a)| Some((r, a?))).collect()
     }
 
     /// What every deciding resolver says, in order.
@@ -122,10 +147,7 @@ impl<'a> Reader<'a> {
         let mut failure = None;
         for resolver in self.resolvers() {
             // A resolver that has been silent so far costs a whole time-out a question; the other ones answer for it.
-            let answer = match self.mute(resolver) {
-                Some(silence) => silence,
-                None => self.from(resolver, name, kind)?,
-            };
+            let answer = self.awake(resolver, name, kind)?;
             if answer.definite() {
                 return Some(answer);
             }

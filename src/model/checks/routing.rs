@@ -2,14 +2,14 @@
 
 use std::net::IpAddr;
 
-use crate::model::evidence::{Finding, Tie, Verdict};
+use crate::model::evidence::{Finding, Tie, Verdict, View};
 use crate::model::look::{Answer, Data, Depth, Kind, RoutingAsk, name};
 use crate::model::reason::Reason;
 
 use super::lookup_failure::{self, Failure, is_public};
-use super::reader::{Reader, Views};
+use super::reader::Reader;
 use super::routing_walk::{self, End, Path};
-use super::{hints, routing_hunt, routing_words, spelling};
+use super::{hints, routing_hunt, routing_servers, routing_words, spelling};
 
 /// What was concluded, for the words.
 #[derive(Debug)]
@@ -26,6 +26,8 @@ pub struct Told {
     pub failure: Option<Failure>,
     /// What the zone's own servers said, one line each.
     pub servers: Vec<(String, String)>,
+    /// What everybody said, where they differ.
+    pub views: Vec<View>,
 }
 
 /// The question, in canonical form.
@@ -55,28 +57,46 @@ fn conclude(reader: &Reader<'_>, route: &Route<'_>) -> Option<Told> {
     let (a, aaaa) = (reader.each(hostname, Kind::A), reader.each(hostname, Kind::Aaaa));
     let (a, aaaa) = (a?, aaaa?);
     let limit = route.ask.max_chain;
+    let both = a.iter().zip(&aaaa);
     let paths: Vec<Option<Path>> =
-        a.iter().zip(&aaaa).map(|((_, a), (_, aaaa))| routing_walk::path(reader, hostname, a, aaaa, limit)).collect();
+        both.map(|((r, a), (_, aaaa))| routing_walk::path(reader, r, hostname, (a, aaaa), limit)).collect();
     let paths: Vec<Path> = paths.into_iter().collect::<Option<_>>()?;
     let apex = hostname == reader.ask.registered_domain || reader.zone_of(hostname)?.apex == hostname;
     let classes: Vec<Option<(Reason, String)>> = paths.iter().map(|p| classify(reader, route, p, apex)).collect();
     let classes: Vec<(Reason, String)> = classes.into_iter().collect::<Option<_>>()?;
 
-    let (chosen, split) = choose(&classes)?;
+    let failed: Vec<usize> = (0..classes.len()).filter(|i| classes[*i].0 == Reason::DnsLookupFailed).collect();
+    let bogus: Vec<Option<bool>> = failed.iter().map(|i| bogus(reader, a[*i], hostname, &paths[*i])).collect();
+    let bogus: Vec<bool> = bogus.into_iter().collect::<Option<_>>()?;
+    if let Some((i, _)) = failed.iter().zip(bogus).find(|(_, bogus)| *bogus) {
+        return unreadable(reader, &a, hostname, paths[*i].clone(), apex);
+    }
+    let mut standing = classes.clone();
+    if choose(&standing).is_none_or(|(i, _)| standing[i].0 == Reason::DnsLookupFailed) {
+        // What our own resolvers fail at for every name is no word on this one.
+        let mute: Vec<&str> = failed.iter().map(|i| a[*i].0).collect();
+        let down = lookup_failure::down(reader, &mute)?;
+        if !down.is_empty() && !lookup_failure::too_few(classes.len() - down.len(), classes.len()) {
+            standing = (0..classes.len()).filter(|i| !down.contains(&a[*i].0)).map(|i| classes[i].clone()).collect();
+        }
+    }
+    let (chosen, split) = choose(&standing)?;
+    let chosen = classes.iter().position(|c| *c == standing[chosen])?;
     let (mut reason, mut place) = classes[chosen].clone();
     if split {
         reason = Reason::CnamePropagating;
     }
-    let mut told =
-        Told { reason, place: String::new(), path: paths[chosen].clone(), apex, failure: None, servers: Vec::new() };
+    let mut told = Told {
+        reason,
+        place: String::new(),
+        path: paths[chosen].clone(),
+        apex,
+        failure: None,
+        servers: Vec::new(),
+        views: routing_servers::compared(reader, route, &paths[chosen], &a, &aaaa, None),
+    };
     if reason == Reason::DnsLookupFailed {
-        let at = told.path.last(hostname).to_owned();
-        let answers = if at == hostname { a } else { Vec::new() };
-        let failure = lookup_failure::explain(reader, &at, Kind::A, &answers)?;
-        told.reason = failure.reason;
-        told.place.clone_from(&failure.zone);
-        told.failure = Some(failure);
-        return Some(told);
+        return unreadable(reader, &a, hostname, told.path, apex);
     }
     let missing = matches!(reason, Reason::CnameMissing | Reason::AddressMissing);
     if missing && lookup_failure::unregistered(reader)? {
@@ -88,9 +108,13 @@ fn conclude(reader: &Reader<'_>, route: &Route<'_>) -> Option<Told> {
     let elsewhere = reason.verdict() == Verdict::Fail && reason.tie() == Tie::Gone;
     if reader.ask.depth == Depth::Full && (reason.verdict() == Verdict::Pass || missing || elsewhere) {
         let views = reader.authority(hostname, Kind::A)?;
-        told.servers = server_lines(&views, hostname);
-        let other =
-            if elsewhere { turned(reader, route, &views) } else { servers_differ(reader, route, &views, &told.path) };
+        told.servers = routing_servers::lines(&views, hostname);
+        told.views = routing_servers::compared(reader, route, &told.path, &a, &aaaa, Some(&views));
+        let other = if elsewhere {
+            routing_servers::turned(reader, route, &views)
+        } else {
+            routing_servers::differ(reader, route, &views, &told.path)
+        };
         if let Some((other, server)) = other {
             reason = other;
             place = server;
@@ -111,6 +135,27 @@ fn conclude(reader: &Reader<'_>, route: &Route<'_>) -> Option<Told> {
     told.reason = reason;
     told.place = place;
     Some(told)
+}
+
+/// Whether a resolver's failure at the end of a path is a failed validation.
+fn bogus(reader: &Reader<'_>, (resolver, a): (&str, &Answer), hostname: &str, path: &Path) -> Option<bool> {
+    match path.aliases.last() {
+        None => lookup_failure::bogus(reader, resolver, hostname, Kind::A, a),
+        Some(at) => {
+            let answer = reader.awake(resolver, at, Kind::Cname)?;
+            lookup_failure::bogus(reader, resolver, at, Kind::Cname, answer)
+        }
+    }
+}
+
+fn unreadable(reader: &Reader<'_>, a: &[(&str, &Answer)], hostname: &str, path: Path, apex: bool) -> Option<Told> {
+    let failure = match path.aliases.last() {
+        None => lookup_failure::explain(reader, hostname, Kind::A, a)?,
+        // Behind an alias, what failed is the next step.
+        Some(at) => lookup_failure::explain(reader, at, Kind::Cname, &reader.each_awake(at, Kind::Cname)?)?,
+    };
+    let (reason, place) = (failure.reason, failure.zone.clone());
+    Some(Told { reason, place, path, apex, failure: Some(failure), servers: Vec::new(), views: Vec::new() })
 }
 
 /// Which vantage point's class stands for all, and whether they differ so much that only time will tell. All but one must pass
@@ -259,71 +304,4 @@ fn https_elsewhere(reader: &Reader<'_>, route: &Route<'_>) -> Option<Option<Stri
         _ => None,
     });
     Some(elsewhere)
-}
-
-/// What one server of the zone makes of the hostname.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Lead {
-    Alias(String),
-    Ours,
-    Others,
-    Nothing,
-}
-
-fn lead(reader: &Reader<'_>, route: &Route<'_>, answer: &Answer) -> Lead {
-    let addresses: Vec<IpAddr> = answer.addresses().collect();
-    match answer.aliases(route.hostname).first() {
-        Some(first) => Lead::Alias(first.clone()),
-        None if addresses.is_empty() => Lead::Nothing,
-        None if addresses.iter().all(|a| reader.ask.platform.addresses.contains(a)) => Lead::Ours,
-        None => Lead::Others,
-    }
-}
-
-/// Servers that differ while some of them lead to us, or one that is silent while the others are right.
-fn servers_differ(reader: &Reader<'_>, route: &Route<'_>, views: &Views<'_>, path: &Path) -> Option<(Reason, String)> {
-    let speaking: Vec<(&str, Lead)> = views
-        .answers
-        .iter()
-        .filter_map(|(s, a)| {
-            a.filter(|a| a.definite() && a.authoritative).map(|a| (s.host.as_str(), lead(reader, route, a)))
-        })
-        .collect();
-    let to_us = |l: &Lead| match l {
-        Lead::Ours => true,
-        Lead::Alias(first) => {
-            route.accepted.contains(first) || (path.aliases.first() == Some(first) && !matches!(path.end, End::Empty))
-        }
-        _ => false,
-    };
-    let (first_host, first) = speaking.first()?;
-    if speaking.iter().any(|(_, l)| l != first) && speaking.iter().any(|(_, l)| to_us(l)) {
-        let behind = speaking.iter().find(|(_, l)| !to_us(l)).map_or(*first_host, |(h, _)| h);
-        return Some((Reason::CnamePropagating, behind.to_owned()));
-    }
-    let silent = views.answers.iter().find(|(s, _)| !speaking.iter().any(|(h, _)| *h == s.host))?;
-    speaking.iter().all(|(_, l)| to_us(l)).then(|| (Reason::OkOneServerDown, silent.0.host.clone()))
-}
-
-/// A server of the zone that leads to us while our resolvers still see the way elsewhere: the record was changed, and their
-/// copies are old.
-fn turned(reader: &Reader<'_>, route: &Route<'_>, views: &Views<'_>) -> Option<(Reason, String)> {
-    let to_us = |a: &&Answer| match lead(reader, route, a) {
-        Lead::Ours => true,
-        Lead::Alias(first) => route.accepted.contains(&first),
-        Lead::Others | Lead::Nothing => false,
-    };
-    let speaking = views.answers.iter().filter_map(|(s, a)| Some((s, a.filter(|a| a.definite() && a.authoritative)?)));
-    speaking.filter(|(_, a)| to_us(a)).map(|(s, _)| (Reason::CnamePropagating, s.host.clone())).next()
-}
-
-fn server_lines(views: &Views<'_>, hostname: &str) -> Vec<(String, String)> {
-    views
-        .answers
-        .iter()
-        .map(|(server, answer)| {
-            let said = answer.map_or_else(|| "could not be asked".to_owned(), |a| routing_words::answer_line(a, hostname));
-            (server.host.clone(), said)
-        })
-        .collect()
 }

@@ -43,7 +43,13 @@ impl Path {
 }
 
 /// The path a resolver's two address answers show; walked alias by alias when neither shows it.
-pub fn path(reader: &Reader<'_>, hostname: &str, a: &Answer, aaaa: &Answer, limit: usize) -> Option<Path> {
+pub fn path(
+    reader: &Reader<'_>,
+    resolver: &str,
+    hostname: &str,
+    (a, aaaa): (&Answer, &Answer),
+    limit: usize,
+) -> Option<Path> {
     let told: Vec<&Answer> = [a, aaaa].into_iter().filter(|x| x.definite()).collect();
     let aliases = told.iter().map(|x| x.aliases(hostname)).max_by_key(Vec::len).unwrap_or_default();
     let addresses: Vec<IpAddr> = told.iter().flat_map(|x| x.addresses()).collect();
@@ -60,19 +66,25 @@ pub fn path(reader: &Reader<'_>, hostname: &str, a: &Answer, aaaa: &Answer, limi
     if told.len() == 2 {
         return path(End::Empty);
     }
-    walk(reader, hostname, limit)
+    walk(reader, resolver, hostname, limit)
 }
 
 fn circles(hostname: &str, aliases: &[String]) -> bool {
     aliases.iter().enumerate().any(|(i, n)| n == hostname || aliases[..i].contains(n))
 }
 
+/// How many steps each resolver is asked for itself; what lies further on is the same for all, and asked of one.
+const OWN_STEPS: usize = 3;
+
 /// Follows the aliases one by one, for resolvers that hide them behind the failure of what they lead to.
-fn walk(reader: &Reader<'_>, hostname: &str, limit: usize) -> Option<Path> {
+fn walk(reader: &Reader<'_>, resolver: &str, hostname: &str, limit: usize) -> Option<Path> {
     let mut aliases: Vec<String> = Vec::new();
     loop {
         let at = aliases.last().map_or(hostname, String::as_str);
-        let answer = reader.any(at, Kind::Cname)?;
+        let answer = match aliases.len() {
+            0..OWN_STEPS => reader.awake(resolver, at, Kind::Cname)?,
+            _ => reader.any(at, Kind::Cname)?,
+        };
         let end = match answer.aliases(at).first() {
             _ if !answer.definite() => Some(End::Failed { whole: false }),
             None => Some(End::Failed { whole: true }),

@@ -46,6 +46,7 @@ pub fn finding(reader: &Reader<'_>, route: &Route<'_>, told: &Told) -> Finding {
         expected: expected(reader, route, told.apex),
         observed,
         seen_by,
+        views: if told.failure.is_none() { told.views.clone() } else { Vec::new() },
         advice: advice(reader, route, told),
         found_at: None,
         found_via: None,

@@ -4,16 +4,18 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::{Conclusion, Draw};
+use super::{Conclusion, Draw, successor};
 use crate::model::claim::ClaimStep;
 use crate::model::domain::{Effect, GrantState, Situation};
-use crate::model::id::ChallengeId;
-use crate::model::ledger::{self, ORDERS_PER_ACCOUNT};
+use crate::model::id::{ChallengeId, GrantId};
+use crate::model::issuer::IssuerNews;
+use crate::model::ledger;
+use crate::model::limits::{Closed, LimitName};
 use crate::model::moment::Moment;
 use crate::model::order::{Order, OrderState};
-use crate::model::outcome::{NewCertificate, Outcome, Write};
+use crate::model::outcome::{NewCertificate, Outcome, Refusal, Write};
 use crate::model::pace;
-use crate::model::plan::Observe;
+use crate::model::plan::{self, Observe};
 
 /// The status of an order or authorization (RFC 8555 §7.1.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +59,8 @@ pub enum Verdict {
     WaitFor,
     /// Never with this order.
     GiveUp,
+    /// What should be there is not, or not whole; it may be in a while.
+    Missing,
     /// No answer came; the CA may have acted.
     Lost,
 }
@@ -66,16 +70,32 @@ pub enum Verdict {
 pub struct Trouble {
     /// What to do.
     pub verdict: Verdict,
-    /// The CA limited the account: everybody at this issuer waits.
-    pub account_limited: bool,
+    /// What it tells of the CA, or of our account there.
+    pub news: Option<IssuerNews>,
+    /// The limit that was hit, if one was.
+    pub limited: Option<Limited>,
     /// One line for people.
     pub said: String,
     /// The problem document, whole.
     pub problem: Option<String>,
 }
 
-/// When a CA limits us without saying for how long.
-const DEFAULT_PAUSE: Duration = Duration::from_secs(3600);
+/// A limit that the CA says is used up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limited {
+    /// Which.
+    pub limit: LimitName,
+    /// What it means.
+    pub closed: Closed,
+    /// Where the CA says more, or lets the operator lift it.
+    pub link: Option<String>,
+}
+
+/// The first wait where a CA limits us without saying for how long, and the longest.
+const UNTOLD: (Duration, Duration) = (Duration::from_secs(3600), Duration::from_secs(7 * DAY));
+/// The same for a name that the CA paused: asking does not help before somebody visited its page.
+const UNTOLD_PAUSE: (Duration, Duration) = (Duration::from_secs(DAY), Duration::from_secs(30 * DAY));
+const DAY: u64 = 86_400;
 
 /// newOrder was answered with an order.
 pub fn placed(s: &Situation, order: &Order, url: &str, now: Moment) -> Outcome {
@@ -106,26 +126,57 @@ fn fail(s: &Situation, order: &Order, said: &str, problem: Option<&str>, now: Mo
 
 /// An answer that was not the wanted one, at `effect` or while reading (`None`).
 pub fn trouble(s: &Situation, order: &Order, effect: Option<Effect>, t: &Trouble, now: Moment) -> Outcome {
+    let mut out = follows(s, order, effect, t, now);
+    out.writes.extend(t.news.clone().map(|news| Write::Issuer(s.issuer.id.clone(), news)));
+    out
+}
+
+/// A CA that had failed answers again.
+pub fn answered(s: &Situation, out: Outcome) -> Outcome {
+    if s.issuer.clouded { out.write(Write::Issuer(s.issuer.id.clone(), IssuerNews::Answers)) } else { out }
+}
+
+fn follows(s: &Situation, order: &Order, effect: Option<Effect>, t: &Trouble, now: Moment) -> Outcome {
     if effect == Some(Effect::NewOrder) {
         return order_refused(s, order, t, now);
     }
-    match t.verdict {
-        Verdict::WaitFor | Verdict::GiveUp => fail(s, order, &t.said, t.problem.as_deref(), now),
-        Verdict::StepAgain => Outcome::of(s, now + Duration::from_secs(1)),
+    let (age, own) = (now.since(order.state_since), backoff(order, now));
+    let wait = match t.verdict {
+        Verdict::WaitFor | Verdict::GiveUp => None,
+        Verdict::StepAgain => Some(own),
+        // Replicas lag, and downloads break: an order is not given up, and a certificate not ordered twice, for one look.
+        Verdict::Missing if order.state == OrderState::Finalizing => (age < plan::STUCK).then_some(own),
+        Verdict::Missing => (age < MISSING).then_some(own),
         // Effects after newOrder are re-read before they are done again, so an answer that never came is only a wait.
-        Verdict::RetryAt(_) | Verdict::Lost => {
-            let told = if let Verdict::RetryAt(wait) = t.verdict { wait } else { None };
-            let wait = told.unwrap_or_else(|| (now.since(order.state_since) / 4).clamp(SHORTEST, LONGEST));
-            Outcome::of(s, now + wait).tell("ca_not_answering", "ca", t.said.clone(), json!({"order": order.id}))
-        }
+        Verdict::RetryAt(Some(told)) => Some(told.min(LONGEST_TOLD)),
+        Verdict::RetryAt(None) | Verdict::Lost => Some(own),
+    };
+    match wait.filter(|_| !plan::is_stuck(order, now)) {
+        None => fail(s, order, &t.said, t.problem.as_deref(), now),
+        Some(wait) => Outcome::of(s, now + wait).tell("ca_not_answering", "ca", t.said.clone(), json!({"order": order.id})),
     }
+}
+
+/// The wait before the CA is asked the same again, where it does not say: longer the longer this lasts.
+fn backoff(order: &Order, now: Moment) -> Duration {
+    (now.since(order.state_since) / 4).clamp(SHORTEST, LONGEST)
 }
 
 const SHORTEST: Duration = Duration::from_secs(2);
 const LONGEST: Duration = Duration::from_secs(600);
+/// A CA that asks for more than a day while it works is looked at after a day.
+const LONGEST_TOLD: Duration = Duration::from_secs(24 * 3600);
+/// How long an order that the CA does not know is looked for before its certificate could have been made.
+const MISSING: Duration = Duration::from_secs(60);
 
 fn order_refused(s: &Situation, order: &Order, t: &Trouble, now: Moment) -> Outcome {
     let Some(grant) = &s.grant else { return Outcome::of(s, now) };
+    if let Some(limited) = &t.limited {
+        return limit_reached(s, order, &grant.id, t, limited, now);
+    }
+    if matches!(t.news, Some(IssuerNews::Halted(_))) {
+        return account_refused(s, order, &grant.id, t, now);
+    }
     match t.verdict {
         Verdict::StepAgain => {
             let mut out = Outcome::of(s, now + pace::ask_again_in(s.domain.failures + 1))
@@ -135,17 +186,15 @@ fn order_refused(s: &Situation, order: &Order, t: &Trouble, now: Moment) -> Outc
             out
         }
         Verdict::RetryAt(wait) => {
-            let own = if t.account_limited { DEFAULT_PAUSE } else { pace::ask_again_in(s.domain.failures + 1) };
-            let until = now + wait.unwrap_or(own);
+            let until = now + wait.unwrap_or_else(|| pace::ask_again_in(s.domain.failures + 1));
             let mut out = Outcome::of(s, until)
                 .order(order, OrderState::Waiting, now, |o| o.not_before = until)
                 .write(Write::GrantReturned(grant.id.clone(), GrantState::Used));
-            if t.account_limited {
-                let tat = s.issuer.limits.get(ORDERS_PER_ACCOUNT).map_or(until, |limit| ledger::paused_until(until, *limit));
-                out = out.write(Write::AccountPause { issuer_id: s.issuer.id.clone(), until, tat });
-            } else {
-                out.domain.failures += 1;
+            // What the CA refuses the name for is the tenant's to know of, in the CA's words.
+            if let Some(Write::Order { problem, .. }) = out.writes.first_mut() {
+                problem.clone_from(&t.problem);
             }
+            out.domain.failures += 1;
             out.tell(
                 "order_postponed",
                 "ca",
@@ -153,7 +202,7 @@ fn order_refused(s: &Situation, order: &Order, t: &Trouble, now: Moment) -> Outc
                 json!({"order": order.id, "until": until.rfc3339(), "problem": t.problem}),
             )
         }
-        Verdict::WaitFor | Verdict::GiveUp => {
+        Verdict::WaitFor | Verdict::GiveUp | Verdict::Missing => {
             fail(s, order, &t.said, t.problem.as_deref(), now).write(Write::GrantCounted(grant.id.clone()))
         }
         // A CA that lets calls hang must not be given one grant after the other for the same name.
@@ -163,6 +212,52 @@ fn order_refused(s: &Situation, order: &Order, t: &Trouble, now: Moment) -> Outc
             out
         }
     }
+}
+
+/// The CA's own counting is ahead of ours: its row is closed, and the order waits with all others that share it. Nobody's name
+/// failed, so nothing is counted against this one.
+fn limit_reached(s: &Situation, order: &Order, grant: &GrantId, t: &Trouble, limited: &Limited, now: Moment) -> Outcome {
+    let told = if let Verdict::RetryAt(wait) = t.verdict { wait } else { None };
+    let untold = if limited.closed == Closed::Paused { UNTOLD_PAUSE } else { UNTOLD };
+    let numbers = s.issuer.limits.get(&limited.limit);
+    // A limit that configuration says is not there has no row to wait at.
+    let until = if numbers.is_some() { now } else { now + told.unwrap_or(untold.0) };
+    let refusal = numbers.map(|numbers| Refusal {
+        issuer_id: s.issuer.id.clone(),
+        limit: limited.limit,
+        key: limited.limit.key(&s.domain.hostname).to_owned(),
+        closed: limited.closed,
+        told,
+        untold,
+        tolerance: numbers.tolerance(),
+        said: t.said.clone(),
+        link: limited.link.clone(),
+    });
+    let mut out = Outcome::of(s, plan::next_look(s))
+        .order(order, OrderState::Waiting, now, |o| o.not_before = until)
+        .write(Write::GrantReturned(grant.clone(), GrantState::Used));
+    out.writes.extend(refusal.map(|refusal| Write::Refused(Box::new(refusal))));
+    // A tenant reads this too. The words of a pause hold a link that speaks for the whole account: it stands in the ledger, for
+    // the operator.
+    let open = limited.closed != Closed::Paused;
+    let said = if open { t.said.as_str() } else { "the CA paused this name until the platform's operator lifts that" };
+    out.tell(
+        "order_postponed",
+        "ca",
+        said,
+        json!({
+            "order": order.id, "limit": limited.limit, "closed": limited.closed,
+            "until": told.map(|wait| (now + wait).rfc3339()), "problem": t.problem.as_ref().filter(|_| open),
+        }),
+    )
+}
+
+/// Our account cannot be used: that is nobody's fault but ours, so the order waits for the operator with all others.
+fn account_refused(s: &Situation, order: &Order, grant: &GrantId, t: &Trouble, now: Moment) -> Outcome {
+    Outcome::of(s, plan::next_look(s))
+        .order(order, OrderState::Waiting, now, |o| o.not_before = now)
+        .write(Write::GrantReturned(grant.clone(), GrantState::Used))
+        .tell("order_postponed", "ca", t.said.clone(), json!({"order": order.id, "problem": t.problem}))
 }
 
 /// The answer to newOrder never came: the row is lost, its spend stays open until its deadline.
@@ -225,7 +320,10 @@ pub fn order_status(
 ) -> Conclusion {
     let since = if order.state == OrderState::Authorizing { order.announced_at } else { None }.unwrap_or(order.state_since);
     let rest = || {
-        let wait = pace::poll_again_in(since, now).max(retry_after.unwrap_or_default().min(LONGEST));
+        if plan::is_stuck(order, now) {
+            return stuck(s, order, now).into();
+        }
+        let wait = pace::poll_again_in(since, now).max(retry_after.unwrap_or_default().min(LONGEST_TOLD));
         Conclusion::from(Outcome::of(s, now + wait))
     };
     match (order.state, status) {
@@ -267,8 +365,10 @@ pub fn chain(s: &Situation, order: &Order, certificate: NewCertificate, now: Mom
         "issuer": s.issuer.name,
     });
     let id = certificate.id.clone();
-    out.order(order, OrderState::Issued, now, |o| o.certificate_id = Some(id.clone()))
+    let out = out
+        .order(order, OrderState::Issued, now, |o| o.certificate_id = Some(id.clone()))
         .write(Write::StoreCertificate { order_id: order.id.clone(), certificate: Box::new(certificate) })
         .write(Write::RouteServe(id))
-        .tell("certificate_stored", "ca", "the chain fits its key and names and is stored; edges are told", detail)
+        .tell("certificate_stored", "ca", "the chain fits its key and names and is stored; edges are told", detail);
+    successor::take_over(s, out, now)
 }

@@ -3,15 +3,18 @@
 use serde_json::json;
 
 use super::remove::offboard;
-use super::{Draw, ca};
+use super::{Draw, ca, holding, successor};
 use crate::model::claim::ClaimStep;
 use crate::model::domain::{GrantState, Situation};
 use crate::model::id::OrderId;
 use crate::model::moment::Moment;
-use crate::model::order::{Lane, OrderState, Purpose};
+use crate::model::order::{OrderState, Purpose};
 use crate::model::outcome::{Outcome, Write};
 use crate::model::pace;
 use crate::model::plan::{self, Change};
+
+const GRACE_OVER: &str = "the grace after removal is over; key and certificate are destroyed";
+const WENT: &str = "the name has another holder; key and certificate are destroyed";
 
 /// When an order of this domain may be placed at the earliest: after a failure, later.
 pub(super) fn eligible_at(s: &Situation, now: Moment) -> Moment {
@@ -32,12 +35,16 @@ pub fn change(s: &Situation, change: Change, sealed_key: Option<Vec<u8>>, now: M
             if s.order.is_none() {
                 out = out.write(Write::DestroyKeys);
             }
-            out.write(Write::CloseAttempt)
+            successor::withdraw(s, out)
+                .write(Write::CloseAttempt)
                 .note("expired", "the attempt's deadline passed without proof; a new claim opens a new attempt")
         }
         // An open claim can always be let go of; another one rests as it is.
         (Change::Offboard, _) => offboard(s, now).unwrap_or_else(|_| Outcome::of(s, Moment::NEVER)),
+        (Change::Hear, _) => holding::hear(s, now),
+        (Change::StepBack, _) => successor::overtaken(s, now),
         (Change::FinishRelease, _) => {
+            let went = s.holding.as_ref().is_some_and(|h| h.domain_id.as_ref() != Some(&s.domain.id));
             let mut out = again;
             if let Ok(claim) = s.domain.claim.after(ClaimStep::Finish) {
                 out.domain.claim = claim;
@@ -48,17 +55,18 @@ pub fn change(s: &Situation, change: Change, sealed_key: Option<Vec<u8>>, now: M
             out.domain.certificate_id = None;
             out.write(Write::DestroyKeys)
                 .write(Write::CloseAttempt)
-                .note("released", "the grace after removal is over; key and certificate are destroyed")
+                .write(Write::Unlink)
+                .note("released", if went { WENT } else { GRACE_OVER })
         }
         (Change::OpenOrder, _) => {
-            let passes = s.domain.all_pass() && s.domain.preflight_passed().is_some();
+            let passes = plan::may_order(s) && s.domain.preflight_passed().is_some();
             let eligible = if passes { eligible_at(s, now) } else { Moment::NEVER };
             let id = OrderId::mint(now, draw());
             Outcome::of(s, plan::next_look(s).min(plan::preflight_at(s)))
                 .write(Write::OpenOrder {
                     id: id.clone(),
                     purpose: Purpose::First,
-                    lane: Lane::Single,
+                    lane: s.domain.lane,
                     issuer_id: s.issuer.id.clone(),
                     not_before: eligible,
                 })

@@ -1,40 +1,20 @@
 //! What a look at the records means for the claim.
 
-use std::time::Duration;
-
 use serde_json::json;
 
-use super::{Draw, preflight};
+use super::holding::{Before, Former, awaiting, holders_look};
+use super::remove::end_work;
+use super::{Draw, change, preflight, successor};
 use crate::model::claim::{Claim, ClaimStep};
-use crate::model::domain::{Domain, GrantState, HoldingState, RoutingMode, Situation, TieState};
+use crate::model::domain::{Domain, GrantState, Role, Situation, TieState};
 use crate::model::evidence::{Check, Evidence, Finding, Verdict};
-use crate::model::id::{DomainId, OrderId};
 use crate::model::moment::Moment;
-use crate::model::order::{Lane, Order, OrderState, Purpose};
+use crate::model::order::{Lane, Order, OrderState};
 use crate::model::outcome::{Outcome, Write};
+use crate::model::pace;
 use crate::model::plan;
 use crate::model::reason::Reason;
 use crate::model::tie;
-
-/// Whether something was seen at all authorities.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Presence {
-    /// Seen.
-    Present,
-    /// Positively not there.
-    Absent,
-    /// Could not be learnt.
-    Unknown,
-}
-
-/// What was seen of whoever held the name before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Former {
-    /// The former holder's ownership value.
-    pub value: Presence,
-    /// Whether a visible CNAME passes through this tenant's own host.
-    pub cname_at_own_host: bool,
-}
 
 /// One look.
 #[derive(Clone, Debug)]
@@ -43,47 +23,6 @@ pub struct Looked {
     pub findings: Vec<Finding>,
     /// What was seen of the former holder.
     pub former: Former,
-}
-
-/// The former holder's record must be gone this long where no CNAME shows the new tenant's host.
-const QUARANTINE_WITHOUT_CNAME: Duration = Duration::from_secs(72 * 3600);
-
-/// What the evidence says while a name rests and the former's record is gone: from then on the 72 h count.
-const FORMER_GONE: &str = "the former tenant's record is gone; the name rests for 72 hours from when that was first seen";
-const FORMER_THERE: &str = "the name was let go by another tenant, whose record may still be there";
-
-/// Whether this claim may become holder.
-enum Hold {
-    Free,
-    EndsQuarantine,
-    Elsewhere,
-    /// Not yet; since when the former's record is seen gone, if it is.
-    InQuarantine(Option<Moment>),
-}
-
-/// `gone_since`: since when looks of this claim saw the former's record gone.
-fn may_hold(s: &Situation, former: Former, gone_since: Option<Moment>, now: Moment) -> Hold {
-    let Some(holding) = &s.holding else { return Hold::Free };
-    if holding.domain_id.as_ref() == Some(&s.domain.id) || holding.state == HoldingState::Free {
-        return Hold::Free;
-    }
-    if holding.state == HoldingState::Held {
-        return Hold::Elsewhere;
-    }
-    // The former tenant's own re-claim does not need its old value gone.
-    if holding.tenant_id.as_ref() == Some(&s.domain.tenant_id) {
-        return Hold::EndsQuarantine;
-    }
-    let own_cname = s.domain.routing_mode == RoutingMode::PerTenant && former.cname_at_own_host;
-    if former.value != Presence::Absent {
-        return Hold::InQuarantine(None);
-    }
-    let since = gone_since.unwrap_or(now);
-    if own_cname || now.since(since) >= QUARANTINE_WITHOUT_CNAME {
-        Hold::EndsQuarantine
-    } else {
-        Hold::InQuarantine(Some(since))
-    }
 }
 
 /// Folds a look into the situation's evidence; `true` when a reason differs from before.
@@ -113,12 +52,23 @@ fn fold(s: &mut Situation, looked: &Looked, now: Moment) -> bool {
 /// What a look means. The situation is folded too, so that the caller can plan on without a trip to the store.
 pub fn look(s: &mut Situation, looked: &Looked, now: Moment, draw: Draw<'_>) -> Outcome {
     let asked_by = s.domain.check_is_owed().then(|| s.domain.check_asked_by.clone()).flatten();
-    let refused_before = s.domain.evidence_of(Check::Holding).cloned();
+    let before = Before::of(s);
+    let looked_before = s.domain.looked_at.is_some();
     let changed = fold(s, looked, now);
+    if changed && looked_before && s.domain.lane == Lane::Bulk {
+        let touched = (s.domain.pace_from > s.domain.created_at).then_some(s.domain.pace_from);
+        s.domain.pace_from = pace::touched_at(touched, now).map_or(s.domain.pace_from, |at| at.max(s.domain.pace_from));
+    }
     let mut out = match s.domain.claim {
-        Claim::AwaitingDns => awaiting(s, looked.former, refused_before.as_ref(), now, draw),
-        Claim::Queued => queued(s, now),
-        Claim::Live => live(s, now),
+        Claim::AwaitingDns => awaiting(s, looked.former, &before, now, draw),
+        Claim::Queued => match successor::look_back(s, looked.former, now) {
+            Some(out) => out,
+            None => queued(s, now),
+        },
+        Claim::Live => {
+            let out = live(s, now);
+            holders_look(s, now, out)
+        }
         _ => Outcome::of(s, Moment::NEVER),
     };
     say_the_tie(&mut out.domain);
@@ -173,86 +123,23 @@ fn say_the_tie(d: &mut Domain) {
     }
 }
 
-/// `before`: why an earlier look could not make this claim the holder.
-fn awaiting(s: &Situation, former: Former, before: Option<&Evidence>, now: Moment, draw: Draw<'_>) -> Outcome {
-    let rest = Outcome::of(s, plan::next_look(s).min(s.attempt.deadline));
-    if !s.domain.all_pass() {
-        return rest;
-    }
-    let refused = |reason: Reason, observed: &str, since: Moment| {
-        let first = before.is_none_or(|e| e.finding.reason != reason);
-        let mut rest = rest.clone();
-        rest.domain.evidence.push(Evidence { finding: holding_finding(s, reason, observed), looked_at: since });
-        if first { rest.note(reason.code(), reason.sentence()) } else { rest }
-    };
-    let gone_since = before
-        .filter(|e| e.finding.reason == Reason::Quarantined && e.finding.observed == [FORMER_GONE])
-        .map(|e| e.looked_at);
-    match may_hold(s, former, gone_since, now) {
-        Hold::Free => prove(s, None, now, draw, refused(Reason::HeldElsewhere, FIRST, now)),
-        Hold::EndsQuarantine => {
-            let former = s.holding.as_ref().and_then(|h| h.domain_id.clone());
-            prove(s, former, now, draw, refused(Reason::HeldElsewhere, FIRST, now))
-        }
-        Hold::Elsewhere => refused(Reason::HeldElsewhere, "another claim holds the name", now),
-        Hold::InQuarantine(None) => refused(Reason::Quarantined, FORMER_THERE, now),
-        Hold::InQuarantine(Some(since)) => refused(Reason::Quarantined, FORMER_GONE, since),
-    }
-}
-
-fn holding_finding(s: &Situation, reason: Reason, observed: &str) -> Finding {
-    Finding {
-        check: Check::Holding,
-        reason,
-        expected: format!("{} is nobody else's", s.domain.hostname),
-        observed: vec![observed.to_owned()],
-        seen_by: Vec::new(),
-        advice: reason.sentence().to_owned(),
-        found_at: None,
-        found_via: None,
-        record_to_publish: Vec::new(),
-        dns_host: None,
-    }
-}
-
-const FIRST: &str = "another claim became holder first";
-
-fn prove(s: &Situation, ends_quarantine_of: Option<DomainId>, now: Moment, draw: Draw<'_>, otherwise: Outcome) -> Outcome {
-    // Due at once: the order becomes eligible with the preflight.
-    let mut out = Outcome::of(s, now);
-    // `awaiting_dns` always allows it; anything else would be a fault of `look`.
-    if let Ok(claim) = s.domain.claim.after(ClaimStep::Prove) {
-        out.domain.claim = claim;
-        out.domain.claim_since = now;
-    }
-    let mut out = out
-        .write(Write::TakeHolding { ends_quarantine_of })
-        .write(Write::ProveAttempt)
-        .write(Write::OpenOrder {
-            id: OrderId::mint(now, draw()),
-            purpose: Purpose::First,
-            lane: Lane::Single,
-            issuer_id: s.issuer.id.clone(),
-            not_before: Moment::NEVER,
-        })
-        .note("proven", "ownership, routing and permission passed; this claim now holds the name");
-    out.otherwise = Some(Box::new(otherwise));
-    out
-}
-
 fn queued(s: &Situation, now: Moment) -> Outcome {
     let next = plan::next_look(s).min(plan::preflight_at(s));
     if s.domain.proof_gone() {
         return lose_proof(s, now);
     }
     let Some(order) = &s.order else { return Outcome::of(s, now) };
-    let pass = s.domain.all_pass();
+    let pass = plan::may_order(s);
+    if order.issuer_id != s.issuer.id && matches!(order.state, OrderState::Waiting | OrderState::Granted) {
+        return go_elsewhere(s, order, pass, now);
+    }
     match order.state {
         OrderState::Waiting if pass && order.not_before == Moment::NEVER && s.domain.preflight_passed().is_some() => {
             preflight::eligible(s, order, now)
         }
         OrderState::Waiting if !pass && order.not_before != Moment::NEVER => hold_back(s, order, now),
-        OrderState::Granted if pass => Outcome::of(s, now),
+        // Only a claim that is to follow another looks while the CA signs.
+        OrderState::Granted | OrderState::Finalizing if pass => Outcome::of(s, now),
         OrderState::Granted => {
             let mut out = hold_back(s, order, now);
             if let Some(grant) = s.grant.as_ref().filter(|g| g.state == GrantState::Open) {
@@ -262,6 +149,25 @@ fn queued(s: &Situation, now: Moment) -> Outcome {
         }
         _ => Outcome::of(s, next),
     }
+}
+
+/// Another issuer was chosen with this look: the order goes there, and waits for its turn as everybody does.
+fn go_elsewhere(s: &Situation, order: &Order, pass: bool, now: Moment) -> Outcome {
+    let eligible = if pass && s.domain.preflight_passed().is_some() { change::eligible_at(s, now) } else { Moment::NEVER };
+    let next = plan::next_look(s).min(plan::preflight_at(s));
+    let mut out = Outcome::of(s, next).order(order, OrderState::Waiting, now, |o| {
+        o.issuer_id = s.issuer.id.clone();
+        o.not_before = eligible;
+    });
+    if let Some(grant) = s.grant.as_ref().filter(|g| g.state == GrantState::Open) {
+        out = out.write(Write::GrantReturned(grant.id.clone(), GrantState::Open));
+    }
+    out.tell(
+        "order_moved",
+        "nameplate",
+        format!("the order goes to {}: the one before cannot or may not issue for this name now", s.issuer.name),
+        json!({ "order": order.id, "issuer": s.issuer.name }),
+    )
 }
 
 pub(super) fn hold_back(s: &Situation, order: &Order, now: Moment) -> Outcome {
@@ -282,12 +188,12 @@ fn lose_proof(s: &Situation, now: Moment) -> Outcome {
         out.domain.claim_since = now;
     }
     out.domain.evidence.retain(|e| e.finding.check != Check::Preflight);
-    out = out.write(Write::FreeHolding);
-    if let Some(order) = &s.order {
-        out = out.order(order, OrderState::Failed, now, |_| {});
-    }
-    if let Some(grant) = s.grant.as_ref().filter(|g| g.state == GrantState::Open) {
-        out = out.write(Write::GrantReturned(grant.id.clone(), GrantState::Open));
+    out = end_work(s, out, now);
+    if s.role() == Role::Successor {
+        out.domain.evidence.retain(|e| e.finding.check != Check::Holding);
+        out = successor::withdraw(s, out);
+    } else {
+        out = out.write(Write::FreeHolding);
     }
     out.note("proof_lost", "the ownership record is gone before the first certificate; the name is held no longer")
 }

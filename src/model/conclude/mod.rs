@@ -6,20 +6,23 @@
 
 mod ca;
 mod change;
+mod holding;
 mod look;
 mod preflight;
 mod remove;
 mod rollout;
+mod successor;
 
 #[cfg(test)]
 mod tests;
 
 pub use ca::{
-    AuthorizationSeen, CaStatus, Challenge, Trouble, Verdict as CaVerdict, announced, authorization, chain, finalized,
-    order_status, placed, trouble,
+    AuthorizationSeen, CaStatus, Challenge, Limited, Trouble, Verdict as CaVerdict, announced, answered, authorization,
+    chain, finalized, order_status, placed, trouble,
 };
 pub use change::change;
-pub use look::{Former, Looked, Presence, look};
+pub use holding::{Former, Presence};
+pub use look::{Looked, look};
 pub use preflight::preflight;
 pub use remove::remove;
 pub use rollout::{FRESH_EDGE, Rollout, certificate_rollout, challenge_rollout, public_name, token_fetched};

@@ -19,7 +19,7 @@ pub fn preflight(s: &mut Situation, order: &Order, finding: &Finding, now: Momen
     s.domain.evidence.push(Evidence { finding: finding.clone(), looked_at: now });
     let passes = finding.verdict() == Verdict::Pass;
     let mut out = match order.state {
-        OrderState::Waiting if passes && s.domain.all_pass() && order.not_before == Moment::NEVER => eligible(s, order, now),
+        OrderState::Waiting if passes && plan::may_order(s) && order.not_before == Moment::NEVER => eligible(s, order, now),
         OrderState::Waiting if !passes && order.not_before != Moment::NEVER => hold_back(s, order, now),
         OrderState::Granted if passes => Outcome::of(s, now),
         OrderState::Granted => {

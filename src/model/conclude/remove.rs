@@ -2,8 +2,9 @@
 
 use serde_json::json;
 
+use super::successor;
 use crate::model::claim::{Claim, ClaimStep, RefusedStep};
-use crate::model::domain::{GrantState, Situation};
+use crate::model::domain::{GrantState, Role, Situation};
 use crate::model::moment::Moment;
 use crate::model::order::OrderState;
 use crate::model::outcome::{Outcome, Write};
@@ -30,14 +31,9 @@ fn let_go(s: &Situation, actor: &str, [rests, ends]: [&str; 2], now: Moment) -> 
     out.domain.claim = to;
     out.domain.claim_since = now;
     out.domain.active_since = None;
-    if let Some(order) = s.order.as_ref().filter(|o| o.state.is_open()) {
-        out = out.order(order, OrderState::Failed, now, |_| {});
-        if let Some(id) = &order.challenge_id {
-            out = out.write(Write::RemoveChallenge(id.clone()));
-        }
-    }
-    if let Some(grant) = s.grant.as_ref().filter(|g| g.state == GrantState::Open) {
-        out = out.write(Write::GrantReturned(grant.id.clone(), GrantState::Open));
+    out = end_work(s, out, now).write(Write::Unlink);
+    if s.role() != Role::Holder {
+        out = successor::withdraw(s, out);
     }
     let detail = json!({"from": from.as_str(), "to": to.as_str()});
     Ok(if to == Claim::Releasing {
@@ -51,4 +47,19 @@ fn let_go(s: &Situation, actor: &str, [rests, ends]: [&str; 2], now: Moment) -> 
         }
         out.write(Write::CloseAttempt).tell("withdrawn", actor, ends, detail)
     })
+}
+
+/// Ends what is under way at the CA: the order fails, its token is answered no more, a grant in hand goes back.
+pub(super) fn end_work(s: &Situation, out: Outcome, now: Moment) -> Outcome {
+    let mut out = out;
+    if let Some(order) = s.order.as_ref().filter(|o| o.state.is_open()) {
+        out = out.order(order, OrderState::Failed, now, |_| {});
+        if let Some(id) = &order.challenge_id {
+            out = out.write(Write::RemoveChallenge(id.clone()));
+        }
+    }
+    match s.grant.as_ref().filter(|g| g.state == GrantState::Open) {
+        Some(grant) => out.write(Write::GrantReturned(grant.id.clone(), GrantState::Open)),
+        None => out,
+    }
 }

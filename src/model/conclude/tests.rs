@@ -7,17 +7,20 @@ use proptest::prelude::*;
 use super::*;
 use crate::model::claim::{Claim, ClaimStep};
 use crate::model::domain::{
-    Attempt, Domain, Effect, Grant, GrantState, Holding, HoldingState, InUse, Issuer, OpenIntent, RoutingMode, Situation,
-    TieState,
+    Attempt, Domain, Effect, Grant, GrantState, Holding, HoldingState, InUse, Issuer, OpenIntent, Role, RoutingMode,
+    Situation, TieState,
 };
 use crate::model::evidence::{Check, Evidence, Finding};
 use crate::model::hostname::Hostname;
 use crate::model::id::{AttemptId, CertificateId, DomainId, GrantId, IssuerId, OrderId, TenantId};
+use crate::model::limits::{Closed, LimitName};
 use crate::model::moment::Moment;
+use crate::model::notice::{Notice, NoticeKind};
 use crate::model::order::{Lane, Order, OrderState, Purpose};
-use crate::model::outcome::Write;
+use crate::model::outcome::{NewCertificate, Write};
 use crate::model::plan::{self, Change, Next, plan};
 use crate::model::reason::Reason;
+use crate::model::succession::{NOTICE, Succession};
 use crate::model::tenant::TenantStatus;
 
 const NOW: Moment = Moment::from_secs(1_800_000_000);
@@ -29,6 +32,7 @@ fn finding(check: Check, reason: Reason) -> Finding {
         expected: String::new(),
         observed: Vec::new(),
         seen_by: Vec::new(),
+        views: Vec::new(),
         advice: String::new(),
         found_at: None,
         found_via: None,
@@ -90,7 +94,7 @@ prop_compose! {
     fn situation()(
         claim in 0..7_usize, reasons in reasons(), looked in proptest::option::of(0..600_u64), asked in proptest::option::of(0..600_u64),
         order in proptest::option::of(order()), grant in proptest::option::of((0..3_usize, -100..600_i64)),
-        holder in 0..5_u8, opened in 0..3_000_000_u64, certificate: bool, active: bool, intent in 0..4_u8, failures in 0..6_i64,
+        holder in 0..12_u8, counted in 0..300_000_u64, runs: bool, opened in 0..3_000_000_u64, certificate: bool, active: bool, intent in 0..4_u8, failures in 0..6_i64,
         flown in proptest::option::of((0..600_u64, 0..PREFLIGHTS.len())),
     ) -> Situation {
         let id = DomainId::mint(NOW, [3; 10]);
@@ -103,14 +107,19 @@ prop_compose! {
         };
         evidence.extend(flown.map(|(age, at)| Evidence { finding: finding(Check::Preflight, PREFLIGHTS[at]), looked_at: NOW - Duration::from_secs(age) }));
         let other = DomainId::mint(NOW, [9; 10]);
+        let third = DomainId::mint(NOW, [10; 10]);
+        let clock = |of: &DomainId| Some(Succession {
+            domain_id: of.clone(), since: at(400_000), counted: Duration::from_secs(counted).min(NOTICE),
+            seen_at: runs.then(|| at(3600)),
+        });
         let holding = |domain_id: &DomainId, state| Holding {
             domain_id: Some(domain_id.clone()), tenant_id: Some(TenantId::mint(NOW, [8; 10])), state, term: 1, since: at(100_000),
-            value: None,
+            value: None, successor: None,
         };
         Situation {
             tenant_status: TenantStatus::Active,
             domain: Domain {
-                id: id.clone(), tenant_id: tenant, hostname: Hostname::trusted("support.acme.test"), claim: Claim::ALL[claim],
+                id: id.clone(), tenant_id: tenant, hostname: Hostname::trusted("support.acme.test"), lane: Lane::Single, claim: Claim::ALL[claim],
                 claim_since: at(opened), routing_mode: RoutingMode::PerTenant, target: "acme.app.example".to_owned(),
                 attempt_id: AttemptId::mint(NOW, [5; 10]), evidence, looked_at, pace_from: at(opened),
                 check_asked_at: asked.map(at), check_asked_by: asked.map(|_| "tenant".to_owned()), public_probe: None,
@@ -125,15 +134,19 @@ prop_compose! {
             },
             holding: match holder {
                 0 => None,
-                1 => Some(holding(&id, HoldingState::Held)),
-                2 => Some(holding(&other, HoldingState::Held)),
-                3 => Some(holding(&other, HoldingState::Quarantined)),
-                _ => Some(holding(&other, HoldingState::Free)),
+                1 => Some(holding(&other, HoldingState::Held)),
+                2 => Some(holding(&other, HoldingState::Quarantined)),
+                3 => Some(holding(&other, HoldingState::Free)),
+                4 => Some(Holding { successor: clock(&id), ..holding(&other, HoldingState::Held) }),
+                5 => Some(Holding { successor: clock(&id), ..holding(&other, HoldingState::Quarantined) }),
+                6 => Some(Holding { successor: clock(&third), ..holding(&other, HoldingState::Held) }),
+                7 => Some(Holding { successor: clock(&other), ..holding(&id, HoldingState::Held) }),
+                _ => Some(holding(&id, HoldingState::Held)),
             },
             issuer: Issuer {
                 id: IssuerId::mint(NOW, [2; 10]), name: "main".to_owned(), directory: "https://ca.test".to_owned(),
                 caa_identities: vec!["ca.test".to_owned()], account_url: Some("https://ca.test/acct/1".to_owned()),
-                sealed_account_key: None, limits: std::collections::BTreeMap::new(),
+                sealed_account_key: None, limits: std::collections::BTreeMap::new(), roots: None, profile: None, clouded: false,
             },
             grant: grant.map(|(state, left)| Grant {
                 id: GrantId::mint(NOW, [7; 10]), state: GrantState::ALL[state],
@@ -143,6 +156,7 @@ prop_compose! {
                 id: CertificateId::mint(NOW, [6; 10]), serial: "01".to_owned(), not_before: NOW,
                 not_after: NOW + Duration::from_secs(90 * 24 * 3600),
             }),
+            notice: None,
             intent: match intent {
                 0 => Some(OpenIntent { effect: Effect::NewOrder, object_id: String::new() }),
                 1 => Some(OpenIntent { effect: Effect::Finalize, object_id: String::new() }),
@@ -150,6 +164,7 @@ prop_compose! {
             },
             counted_edges: usize::from(failures < 5),
             min_edges: 1,
+            lap: crate::model::pace::SHORTEST_LAP,
             order,
         }
     }
@@ -189,33 +204,107 @@ proptest! {
         }
     }
 
-    /// A look proves a claim only when everything passes and nobody else holds the name; silence takes nothing away.
+    /// A look proves a claim only when everything passes and nobody else holds the name, or its holder's record has been gone
+    /// for long enough; silence takes nothing away.
     #[test]
-    fn a_look_moves_a_claim_only_on_what_was_seen(s in situation(), reasons in reasons(), gone: bool) {
+    fn a_look_moves_a_claim_only_on_what_was_seen(s in situation(), reasons in reasons(), seen in 0..3_usize, cname: bool) {
         let mut s = s;
         let before = s.clone();
-        let former = Former { value: if gone { Presence::Absent } else { Presence::Unknown }, cname_at_own_host: true };
+        let value = [Presence::Present, Presence::Absent, Presence::Unknown][seen];
+        let former = Former { value, cname_at_own_host: cname };
         let looked = Looked { findings: findings(reasons), former };
         let mut drawn = 0_u8;
         let out = look(&mut s, &looked, NOW, &mut || { drawn += 1; [drawn; 10] });
         let all_pass = looked.findings.iter().all(|f| f.verdict() == crate::model::evidence::Verdict::Pass);
+        let proven = looked.findings[0].verdict() == crate::model::evidence::Verdict::Pass;
+        let held = before.holding.as_ref().is_some_and(|h| h.state == HoldingState::Held
+            && h.domain_id.as_ref() != Some(&before.domain.id));
+        let quarantined = before.holding.as_ref().is_some_and(|h| h.state == HoldingState::Quarantined);
+        let over = before.succession().is_some_and(|clock| clock.seen(NOW).is_over());
+        let has = |f: &dyn Fn(&Write) -> bool| out.writes.iter().any(f);
         match (before.domain.claim, out.domain.claim) {
             (Claim::AwaitingDns, Claim::Queued) => {
                 prop_assert!(all_pass);
                 let takes = out.writes.iter().filter(|w| matches!(w, Write::TakeHolding { .. })).count();
-                prop_assert_eq!(takes, 1);
+                prop_assert_eq!(takes, usize::from(!held), "a name that is held is not taken by a look");
+                prop_assert_eq!(has(&|w| matches!(w, Write::Succeed { .. })), held);
                 prop_assert!(out.otherwise.is_some(), "the database may still say no");
-                let held = before.holding.as_ref().is_some_and(|h| h.state == HoldingState::Held
-                    && h.domain_id.as_ref() != Some(&before.domain.id));
-                prop_assert!(!held, "another claim holds the name");
-                if before.holding.as_ref().is_some_and(|h| h.state == HoldingState::Quarantined) {
-                    prop_assert!(gone, "the former's record may still be there");
+                if held {
+                    prop_assert!(over && value == Presence::Absent, "the notice is not over");
+                }
+                if quarantined {
+                    prop_assert!(value == Presence::Absent && (cname || over), "the former's record may still be there");
                 }
             }
             (Claim::Queued, Claim::AwaitingDns) => {
-                prop_assert_eq!(looked.findings[0].reason.tie(), crate::model::evidence::Tie::Gone);
+                let gone = looked.findings[0].reason.tie() == crate::model::evidence::Tie::Gone;
+                let back = before.role() == Role::Successor && value == Presence::Present;
+                prop_assert!(gone || back);
+                prop_assert_eq!(has(&|w| matches!(w, Write::FreeHolding)), before.role() != Role::Successor);
             }
             (from, to) => prop_assert_eq!(from, to),
+        }
+        // Nothing is said of others, by any way, before the claim's own record was seen.
+        if before.domain.claim == Claim::AwaitingDns && !proven && before.succession().is_none() {
+            prop_assert!(out.domain.evidence_of(Check::Holding).is_none());
+            prop_assert!(out.writes.is_empty(), "{:?}", out.writes);
+            prop_assert!(out.events.iter().all(|e| matches!(e.kind, "check_asked" | "evidence_changed")), "{:?}", out.events);
+            let mut free = Situation { holding: None, ..before.clone() };
+            let like_free = look(&mut free, &looked, NOW, &mut || [0; 10]);
+            prop_assert_eq!(&like_free.events, &out.events);
+            prop_assert_eq!(like_free.domain.due_at, out.domain.due_at);
+        }
+        // Silence about the other's record never runs a clock.
+        for write in &out.writes {
+            if let Write::Succeed { clock, .. } = write {
+                let counted = before.succession().map_or(Duration::ZERO, |c| c.counted);
+                prop_assert!(value == Presence::Absent || clock.counted == counted && clock.seen_at.is_none());
+            }
+        }
+        let outs = [Some(&out), out.otherwise.as_deref()];
+        for out in outs.into_iter().flatten() {
+            prop_assert!(out.writes.iter().filter(|w| matches!(w, Write::Leave(_))).count() <= 1);
+            let one = |w: &&Write| matches!(w, Write::TakeHolding { .. } | Write::Succeed { .. } | Write::EndSuccession { .. } | Write::FreeHolding);
+            prop_assert!(out.writes.iter().filter(one).count() <= 1, "{:?}", out.writes);
+        }
+    }
+
+    /// A chain goes live by the holding its claim has; a successor's takes the name in the same outcome, and says what else.
+    #[test]
+    fn a_chain_takes_a_name_only_from_whom_the_claim_follows(s in situation(), o in order()) {
+        let s = Situation { domain: Domain { claim: Claim::Queued, ..s.domain.clone() }, ..s };
+        let certificate = NewCertificate {
+            id: CertificateId::mint(NOW, [11; 10]), serial: "02".to_owned(), fingerprint: String::new(), chain: String::new(),
+            not_before: NOW, not_after: NOW + Duration::from_secs(1), ari_id: None,
+        };
+        let out = chain(&s, &o, certificate, NOW);
+        let takes: Vec<_> = out.writes.iter().filter_map(|w| match w { Write::TakeOver { from } => Some(from.clone()), _ => None }).collect();
+        match s.role() {
+            Role::Successor => {
+                prop_assert_eq!(takes, vec![s.holding.as_ref().unwrap().domain_id.clone().unwrap()]);
+                let otherwise = out.otherwise.as_ref().unwrap();
+                prop_assert!(otherwise.domain.claim != Claim::Live);
+            }
+            _ => prop_assert!(takes.is_empty()),
+        }
+    }
+
+    /// News goes into the history once, and changes nothing else of where the claim stands.
+    #[test]
+    fn a_notice_is_heard_before_anything_else_is_done(s in situation(), kind in 0..8_usize) {
+        let mut s = s;
+        let kind = NoticeKind::ALL[kind];
+        s.notice = Some(Notice {
+            id: "1".to_owned(), kind, actor: "nameplate".to_owned(), hostname: Hostname::trusted("x.acme.test"),
+        });
+        let lost = s.intent.as_ref().is_some_and(|i| i.effect == Effect::NewOrder);
+        if matches!(s.domain.claim, Claim::AwaitingDns | Claim::Queued | Claim::Live) && !lost {
+            prop_assert_eq!(plan(&s, NOW), Next::Change(Change::Hear));
+            let out = change(&s, Change::Hear, None, NOW, &mut || [0; 10]);
+            prop_assert_eq!(out.domain.claim, s.domain.claim);
+            prop_assert_eq!(&out.writes, &vec![Write::Heard("1".to_owned())]);
+            prop_assert_eq!(out.events.len(), 1);
+            prop_assert!(out.events[0].cause.contains("x.acme.test") && !out.events[0].cause.contains("acme.app"));
         }
     }
 
@@ -283,15 +372,16 @@ proptest! {
 
     /// One outcome never writes one row twice: PostgreSQL runs it as one statement.
     #[test]
-    fn an_outcome_touches_each_row_once(s in situation(), change_no in 0..8_usize) {
-        const ALL: [Change; 8] = [Change::Expire, Change::FinishRelease, Change::OpenOrder, Change::PrepareKey,
-            Change::Requeue, Change::LoseOrder, Change::GiveUpOrder, Change::Offboard];
+    fn an_outcome_touches_each_row_once(s in situation(), change_no in 0..10_usize) {
+        const ALL: [Change; 10] = [Change::Expire, Change::FinishRelease, Change::OpenOrder, Change::PrepareKey,
+            Change::Requeue, Change::LoseOrder, Change::GiveUpOrder, Change::Offboard, Change::Hear, Change::StepBack];
         let mut drawn = 0_u8;
         let mut outs = vec![change(&s, ALL[change_no], Some(vec![1]), NOW, &mut || { drawn += 1; [drawn; 10] })];
         outs.extend(remove(&s, "tenant", NOW).ok());
         if let Some(order) = &s.order {
-            for verdict in [CaVerdict::StepAgain, CaVerdict::RetryAt(None), CaVerdict::WaitFor, CaVerdict::GiveUp, CaVerdict::Lost] {
-                let t = Trouble { verdict, account_limited: true, said: String::new(), problem: None };
+            for verdict in [CaVerdict::StepAgain, CaVerdict::RetryAt(None), CaVerdict::WaitFor, CaVerdict::GiveUp, CaVerdict::Missing, CaVerdict::Lost] {
+                let limited = Limited { limit: LimitName::OrdersPerAccount, closed: Closed::Others, link: None };
+                let t = Trouble { verdict, news: None, limited: Some(limited.clone()), said: String::new(), problem: None };
                 outs.push(trouble(&s, order, Some(Effect::NewOrder), &t, NOW));
                 outs.push(trouble(&s, order, None, &t, NOW));
             }

@@ -16,6 +16,7 @@ fn certificate_id(n: u8) -> CertificateId {
 
 fn host(name: &str, certificate: Option<u8>, action: HostAction, version: i64) -> Entry {
     Entry::Host(HostEntry {
+        redirect_to: None,
         hostname: Hostname::trusted(name),
         tenant_id: tenant_id(),
         slug: "acme".to_owned(),
@@ -118,6 +119,75 @@ fn exact_wins_over_wildcard_and_a_star_is_one_label() {
     let expired = vec![host("a.example.com", Some(1), HostAction::Serve, 1), certificate(1, "a.example.com", 50, 1)];
     assert_eq!(shown(&book([expired.clone(), star()].concat()), "a.example.com"), Some(certificate_id(2)));
     assert_eq!(shown(&book(expired), "a.example.com"), Some(certificate_id(1)));
+}
+
+fn of_another_tenant(entry: Entry) -> Entry {
+    let Entry::Host(host) = entry else { return entry };
+    Entry::Host(HostEntry { tenant_id: TenantId::mint(Moment::from_secs(1), [2; 10]), ..host })
+}
+
+fn redirecting(entry: Entry, to: &str) -> Entry {
+    let Entry::Host(host) = entry else { return entry };
+    Entry::Host(HostEntry { redirect_to: Some(Hostname::trusted(to)), ..host })
+}
+
+#[test]
+fn an_exact_name_never_shows_another_tenants_wildcard() {
+    let wild = || of_another_tenant(host("*.example.com", Some(2), HostAction::Serve, 1));
+    let star = || certificate(2, "*.example.com", 200, 1);
+    let valid =
+        vec![host("a.example.com", Some(1), HostAction::Serve, 1), certificate(1, "a.example.com", 200, 1), wild(), star()];
+    let b = book(valid);
+    assert_eq!(shown(&b, "a.example.com"), Some(certificate_id(1)));
+    assert_eq!(shown(&b, "b.example.com"), Some(certificate_id(2)));
+    assert_ne!(b.host("a.example.com").unwrap().tenant_id, b.host("b.example.com").unwrap().tenant_id);
+    let expired =
+        vec![host("a.example.com", Some(1), HostAction::Serve, 1), certificate(1, "a.example.com", 50, 1), wild(), star()];
+    assert_eq!(shown(&book(expired), "a.example.com"), Some(certificate_id(1)), "the expired one of its own");
+    let bare = vec![host("a.example.com", None, HostAction::Serve, 1), wild(), star()];
+    assert_eq!(shown(&book(bare), "a.example.com"), None);
+    let gone = vec![host("a.example.com", None, HostAction::Gone, 1), wild(), star()];
+    assert_eq!(
+        shown(&book(gone), "a.example.com"),
+        Some(certificate_id(2)),
+        "let go of, it is the wildcard's like any other"
+    );
+}
+
+#[test]
+fn a_host_sends_visitors_on_only_to_what_is_served_for_the_same_tenant() {
+    let apex = || redirecting(host("example.com", Some(1), HostAction::Serve, 1), "www.example.com");
+    let own = || certificate(1, "example.com", 200, 1);
+    let www = |action| host("www.example.com", Some(2), action, 1);
+    let leads = |entries: Vec<Entry>, now: i64| {
+        let b = book([vec![apex(), own()], entries].concat());
+        let host = b.host("example.com").unwrap().clone();
+        b.redirect_of(&host, Moment::from_secs(now)).map(str::to_owned)
+    };
+    let there = || certificate(2, "www.example.com", 200, 1);
+    let to = Some("www.example.com".to_owned());
+    assert_eq!(leads(vec![www(HostAction::Serve), there()], 100), to);
+    assert_eq!(leads(vec![www(HostAction::Serve), there()], 200), None, "its certificate has ended");
+    assert_eq!(leads(vec![www(HostAction::Serve)], 100), None, "it has none");
+    assert_eq!(leads(vec![there()], 100), None, "it is not served");
+    assert_eq!(leads(vec![www(HostAction::Gone), there()], 100), None);
+    assert_eq!(leads(vec![of_another_tenant(www(HostAction::Serve)), there()], 100), None);
+    assert_eq!(leads(vec![redirecting(www(HostAction::Serve), "example.com"), there()], 100), None, "no loops");
+    let star = vec![host("*.example.com", Some(2), HostAction::Serve, 1), certificate(2, "*.example.com", 200, 1)];
+    assert_eq!(leads(star, 100), None, "a wildcard is not the other half");
+    let itself = book(vec![redirecting(host("example.com", Some(1), HostAction::Serve, 1), "example.com"), own()]);
+    let host = itself.host("example.com").unwrap().clone();
+    assert_eq!(itself.redirect_of(&host, Moment::from_secs(100)), None);
+}
+
+#[test]
+fn a_host_of_an_earlier_release_is_read_and_one_without_a_redirect_is_written_as_before() {
+    let entry = host("a.example.com", None, HostAction::Serve, 1);
+    let text = serde_json::to_string(&entry).unwrap();
+    assert!(!text.contains("redirect_to"), "{text}");
+    assert_eq!(serde_json::from_str::<Entry>(&text).unwrap(), entry);
+    let sends = redirecting(entry, "www.a.example.com");
+    assert_eq!(serde_json::from_str::<Entry>(&serde_json::to_string(&sends).unwrap()).unwrap(), sends);
 }
 
 #[test]

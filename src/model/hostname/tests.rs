@@ -157,6 +157,27 @@ fn names() -> impl Strategy<Value = String> {
         .prop_map(|(labels, suffix)| format!("{}.{}", labels.join("."), suffix.replace('\\', "")))
 }
 
+#[test]
+fn the_names_above_end_at_the_registered_domain() {
+    let above = |name: &str| Hostname::trusted(name).above().iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(above("x.support.acme.com"), ["support.acme.com", "acme.com"]);
+    assert_eq!(above("shop.acme.co.uk"), ["acme.co.uk"]);
+    assert_eq!(above("a.b.github.io"), ["b.github.io"], "a private suffix is one, too");
+    for none in ["acme.com", "acme.co.uk", "co.uk", "b.github.io", "test"] {
+        assert_eq!(above(none), Vec::<String>::new(), "{none}");
+    }
+    assert_eq!(above("*.acme.com"), ["acme.com"]);
+}
+
+#[test]
+fn www_and_apex_belong_together() {
+    let of = |name: &str| Hostname::trusted(name).partner().map(|partner| partner.to_string());
+    assert_eq!(of("acme.co.uk"), Some("www.acme.co.uk".into()));
+    assert_eq!(of("www.acme.co.uk"), Some("acme.co.uk".into()));
+    assert_eq!((of("support.acme.com"), of("www.support.acme.com")), (None, None));
+    assert_eq!(of("www.com"), Some("www.www.com".into()));
+}
+
 proptest! {
     #[test]
     fn no_text_makes_the_parser_panic(input in any::<String>()) {
@@ -178,6 +199,15 @@ proptest! {
     fn a_suggestion_is_always_acceptable(input in "[ a-z0-9._*@:/?\u{200b}-]{0,40}") {
         if let Err(HostnameError { suggestion: Some(suggestion), .. }) = parse(&input) {
             prop_assert!(parse(&suggestion).is_ok(), "{} -> {}", input, suggestion);
+        }
+    }
+
+    #[test]
+    fn the_other_half_of_the_other_half_is_the_name(name in "(www\\.)?[a-z]{1,8}\\.(com|co\\.uk|test)") {
+        let name = Hostname::trusted(&name);
+        if let Some(partner) = name.partner() {
+            prop_assert_eq!(partner.registered_domain(), name.registered_domain());
+            prop_assert_eq!(partner.partner(), Some(name));
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use super::Turn;
 use crate::model::hostname::Hostname;
 
 /// How many vantage points are asked.
@@ -111,6 +112,8 @@ pub struct Ask {
     pub registered_domain: String,
     /// How many vantage points.
     pub depth: Depth,
+    /// Its place among the other looks.
+    pub turn: Turn,
     /// What is ours.
     pub platform: Platform,
     /// Ask for the ownership proof.
@@ -121,13 +124,28 @@ pub struct Ask {
     pub caa: Option<CaaAsk>,
     /// Ask whether the challenge name leads to us.
     pub delegation: Option<DelegationAsk>,
+    /// Ask what a name's TXT records say, beside the checks: nobody judges them.
+    pub text: Option<String>,
+    /// Ask which zone a name lies in, beside the checks.
+    pub zone_of: Option<String>,
 }
 
 impl Ask {
     /// A look that asks nothing yet.
     pub fn new(hostname: Hostname, platform: Platform) -> Self {
         let registered_domain = hostname.registered_domain().to_owned();
-        let depth = Depth::Full;
-        Ask { hostname, registered_domain, depth, platform, ownership: None, routing: None, caa: None, delegation: None }
+        Ask {
+            hostname,
+            registered_domain,
+            depth: Depth::Full,
+            turn: Turn::default(),
+            platform,
+            ownership: None,
+            routing: None,
+            caa: None,
+            delegation: None,
+            text: None,
+            zone_of: None,
+        }
     }
 }

@@ -8,10 +8,13 @@
 //! compare a name that did not pass [`name::canonical`], or read [`Answer::records`] without looking at [`Answer::outcome`].
 
 mod ask;
+pub mod extended_error;
 pub mod name;
 mod record;
 mod seen;
+mod turn;
 
 pub use ask::{Ask, CaaAsk, DelegationAsk, Depth, OwnershipAsk, Platform, RoutingAsk};
 pub use record::{Caa, Data, Kind, Rr, Soa, quoted};
 pub use seen::{Answer, Observation, Observer, Outcome, Probe, Seen};
+pub use turn::{Lane, Turn};

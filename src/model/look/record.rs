@@ -22,6 +22,9 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// What vouches for a zone's keys at its parent (RFC 4034 §5); of it only the presence is read.
+    pub const DS: Kind = Kind::Other(43);
+
     const NAMED: [(Kind, &'static str, u16); 10] = [
         (Kind::A, "A", 1),
         (Kind::Ns, "NS", 2),

@@ -1,18 +1,25 @@
 //! What one look saw: every answer with who gave it.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
+use super::extended_error;
 use super::record::{Data, Kind, Rr, Soa};
 
 /// How many aliases of one answer are followed: more than any resolver does, and few enough that an answer made of nothing else
 /// costs no time.
 const MAX_ALIASES: usize = 24;
 
+/// How many extended errors of one answer are told.
+const MAX_EXTENDED: usize = 4;
+
 /// Who was asked.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Observer {
     /// One of our own recursive resolvers, by its label.
     Resolver(String),
+    /// The same, told to answer without checking signatures (the CD bit, RFC 4035 §3.2.2): what fails only with the check is bogus.
+    Unchecked(String),
     /// An authoritative server.
     Server {
         /// Its name: `ns1.example.com`.
@@ -27,6 +34,7 @@ impl Observer {
     pub fn label(&self) -> String {
         match self {
             Observer::Resolver(label) => format!("resolver {label}"),
+            Observer::Unchecked(label) => format!("resolver {label} without checking signatures"),
             Observer::Server { host, .. } => host.clone(),
         }
     }
@@ -96,9 +104,10 @@ impl Answer {
         matches!(self.outcome, Outcome::NoError | Outcome::NxDomain)
     }
 
-    /// Whether the answer failed DNSSEC validation (RFC 8914 codes 6 to 12).
+    /// Whether it says itself that it failed DNSSEC validation. A resolver may add such a code to an answer that it gives all the
+    /// same; that one is no failure.
     pub fn bogus(&self) -> bool {
-        self.ede.iter().any(|code| (6..=12).contains(code))
+        self.outcome == Outcome::ServFail && self.ede.iter().any(|code| extended_error::is_bogus(*code))
     }
 
     /// The aliases from `name` on, in order, as far as this answer shows them: every target once, and not more than anybody follows.
@@ -146,6 +155,16 @@ impl Answer {
         self.soa().map(|(_, ttl, soa)| ttl.min(soa.minimum))
     }
 
+    /// For how many seconds what it says of `name` may be kept: the TTL of what stands there, or that of its absence.
+    pub fn kept_for(&self, name: &str) -> Option<u32> {
+        if !self.definite() {
+            return None;
+        }
+        let there = self.records.iter().filter(|rr| rr.name == name).map(|rr| rr.ttl).max();
+        // A TTL with the highest bit set counts as none at all (RFC 2181 §8).
+        there.or_else(|| self.negative_ttl()).map(|ttl| if i32::try_from(ttl).is_ok() { ttl } else { 0 })
+    }
+
     /// How it ended, for people.
     pub fn how(&self) -> String {
         let base = match &self.outcome {
@@ -162,7 +181,16 @@ impl Answer {
         };
         match self.ede.as_slice() {
             [] => base,
-            codes => format!("{base}, extended error {}", codes.iter().map(u16::to_string).collect::<Vec<_>>().join(", ")),
+            codes => {
+                let mut said: Vec<String> = Vec::new();
+                for code in codes.iter().take(MAX_EXTENDED) {
+                    let one = extended_error::meaning(*code).map_or_else(|| format!("extended error {code}"), str::to_owned);
+                    if !said.contains(&one) {
+                        said.push(one);
+                    }
+                }
+                format!("{base}: {}", said.join(", "))
+            }
         }
     }
 }
@@ -196,9 +224,18 @@ pub struct Seen {
     pub observations: Vec<Observation>,
     /// Why the look ended before every question was answered, if it did.
     pub cut_short: Option<String>,
+    /// There was no room for this look now: nothing here is to be read, and it may be asked for again after this time.
+    pub put_off: Option<Duration>,
 }
 
 impl Seen {
+    /// Whether a resolver has shown in this look that it validates: it vouches for an answer (AD), or rejects one as bogus.
+    pub fn validates(&self, resolver: &str) -> bool {
+        self.observations.iter().any(|o| {
+            matches!(&o.probe.observer, Observer::Resolver(r) if r == resolver) && (o.answer.validated || o.answer.bogus())
+        })
+    }
+
     /// The answer to a probe.
     pub fn answer(&self, observer: &Observer, name: &str, kind: Kind) -> Option<&Answer> {
         self.observations

@@ -33,6 +33,7 @@ pub(super) fn finding(
         found_via: None,
         record_to_publish: Vec::new(),
         dns_host: None,
+        views: Vec::new(),
     }
 }
 

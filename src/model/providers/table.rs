@@ -59,6 +59,10 @@ pub struct Provider {
     pub ttl: &'static str,
     /// Whether records may be proxied there, which hides where they lead.
     pub proxies: bool,
+    /// Whether a text is entered with quotation marks around it.
+    pub quotes: bool,
+    /// Where in the panel a record is added, step by step; `{zone}` stands for the zone. Empty: not known.
+    pub menu: &'static [&'static str],
 }
 
 /// A host of whose panel nothing is known.
@@ -75,6 +79,8 @@ const fn host(name: &'static str, name_servers: &'static [&'static str]) -> Prov
         apex: Apex::Unknown,
         ttl: "",
         proxies: false,
+        quotes: false,
+        menu: &[],
     }
 }
 
@@ -94,6 +100,7 @@ pub const PROVIDERS: &[Provider] = &[
         apex: Apex::Flattens,
         ttl: "Auto",
         proxies: true,
+        menu: &["{zone}", "DNS", "Records", "Add record"],
         ..relative("Cloudflare", &["ns.cloudflare.com"])
     },
     Provider {
@@ -102,6 +109,8 @@ pub const PROVIDERS: &[Provider] = &[
         zone_itself: ZoneItself::Empty,
         target: Target::Whole,
         ttl: "300",
+        quotes: true,
+        menu: &["Hosted zones", "{zone}", "Create record"],
         ..relative("Amazon Route 53", &["awsdns-*.com", "awsdns-*.net", "awsdns-*.org", "awsdns-*.co.uk"])
     },
     Provider {
@@ -111,6 +120,7 @@ pub const PROVIDERS: &[Provider] = &[
         zone_itself: ZoneItself::At,
         target: Target::Whole,
         ttl: "1 hour",
+        menu: &["Domain Portfolio", "{zone}", "DNS", "Add New Record"],
         ..relative("GoDaddy", &["domaincontrol.com"])
     },
     Provider {
@@ -119,10 +129,17 @@ pub const PROVIDERS: &[Provider] = &[
         text_label: "Value",
         zone_itself: ZoneItself::At,
         target: Target::Whole,
+        menu: &["Domain List", "{zone}", "Manage", "Advanced DNS", "Add New Record"],
         ..relative("Namecheap", &["registrar-servers.com"])
     },
     host("Google Cloud DNS or Squarespace Domains", &["ns-cloud-*.googledomains.com"]),
-    host("Squarespace", &["squarespacedns.com"]),
+    Provider {
+        name_label: "Host",
+        target_label: "Data",
+        text_label: "Data",
+        menu: &["Domains", "{zone}", "DNS", "Add record"],
+        ..host("Squarespace", &["squarespacedns.com"])
+    },
     Provider {
         name_label: "Name",
         target_label: "Alias",

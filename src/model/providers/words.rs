@@ -12,7 +12,7 @@ pub fn describe(provider: &Provider, zone: &str, records: &[Record]) -> DnsHost 
 }
 
 /// Whether the record leads to a name.
-fn leads(record: &Record) -> bool {
+pub(super) fn leads(record: &Record) -> bool {
     matches!(record.kind.as_str(), "CNAME" | "ALIAS")
 }
 
@@ -35,6 +35,9 @@ fn value(provider: &Provider, record: &Record) -> String {
         _ if leads(record) => provider.target_label,
         _ => "value",
     };
+    if record.kind == "TXT" && provider.quotes {
+        return format!("{label}: \"{}\" (with the quotation marks)", record.value);
+    }
     if !leads(record) {
         return format!("{label}: {}", record.value);
     }
@@ -44,7 +47,7 @@ fn value(provider: &Provider, record: &Record) -> String {
 }
 
 /// The type to choose for a record, as the panel calls it.
-fn kind<'a>(provider: &Provider, record: &'a Record) -> &'a str {
+pub(super) fn kind<'a>(provider: &Provider, record: &'a Record) -> &'a str {
     match (record.kind.as_str(), provider.apex) {
         ("ALIAS", Apex::Flattens) => "CNAME",
         ("ALIAS", Apex::Alias(theirs)) => theirs,

@@ -9,8 +9,9 @@ use super::Report;
 use super::database::clock;
 use crate::config::{Config, IssuerConfig};
 use crate::env::Env;
+use crate::model::issuer::Circuit;
 use crate::model::moment::Moment;
-use crate::store::{Store, issuers};
+use crate::store::{Store, issuer_health, issuers};
 use crate::telemetry::Chain;
 
 const PART: &str = "issuers";
@@ -79,12 +80,12 @@ async fn directory(issuer: &IssuerConfig, env: &Env, report: &mut Report) {
     let terms =
         document["meta"]["termsOfService"].as_str().map_or_else(String::new, |url| format!("; terms of service: {url}"));
     report.ok(PART, what, format!("answered in {} ms{terms}", took.as_millis()));
-    if document["meta"]["externalAccountRequired"] == true {
-        let advice = "use a CA that opens accounts without one";
+    if document["meta"]["externalAccountRequired"] == true && issuer.binding.is_none() {
+        let advice = format!("set issuers.{key}.eab_key_id and issuers.{key}.eab_hmac to what the CA gave you");
         report.broken(
             PART,
             what_account(key),
-            "the CA asks for an external account binding, which is not supported",
+            "the CA asks for an external account binding, and none is configured",
             advice,
         );
     }
@@ -100,6 +101,10 @@ pub(super) async fn examine_accounts(config: &Config, store: &Store, env: &Env, 
         Ok(rows) => rows,
         Err(e) => return report.broken(PART, "accounts", Chain(&e).to_string(), "check the database's own log"),
     };
+    let health = match issuer_health::all(store).await {
+        Ok(health) => health,
+        Err(e) => return report.broken(PART, "accounts", Chain(&e).to_string(), "check the database's own log"),
+    };
     for issuer in &config.issuers {
         let what = what_account(&issuer.name);
         let Some(row) = rows.iter().find(|row| row.name == issuer.name) else {
@@ -107,6 +112,17 @@ pub(super) async fn examine_accounts(config: &Config, store: &Store, env: &Env, 
             continue;
         };
         let now = env.now();
+        let health = health.get(&row.id).cloned().unwrap_or_default();
+        if let Some(halted) = &health.halted {
+            let advice = format!("nameplate issuer test {}; it says what to do", row.name);
+            report.broken(PART, what, format!("halted: {halted}"), advice);
+            continue;
+        }
+        if let Circuit::Open(until) = health.circuit(now) {
+            let seen = format!("left alone until {} after {} failures in a row", until.rfc3339(), health.failures);
+            report.warn(PART, what, seen, health.said.unwrap_or_default());
+            continue;
+        }
         match (&row.account_url, &row.account_problem) {
             (_, Some(problem)) => {
                 report.broken(

@@ -28,6 +28,7 @@ pub(super) async fn examine(config: &Config, env: &Env, report: &mut Report) {
             return report.broken(PART, "resolvers", Chain(&e).to_string(), advice);
         }
     };
+    signatures(&observers, report).await;
     let mut edges = BTreeSet::new();
     if let Some(suffix) = &config.routing.canonical_suffix {
         // A label that no tenant has: only a wildcard answers for it.
@@ -71,6 +72,25 @@ pub(super) async fn examine(config: &Config, env: &Env, report: &mut Report) {
         for address in &edges {
             reachable(SocketAddr::new(*address, port), whose, env, report).await;
         }
+    }
+}
+
+/// Who of the resolvers checks signatures.
+async fn signatures(observers: &Observers, report: &mut Report) {
+    let told = observers.validating().await;
+    let checks = |who: Option<bool>| match who {
+        Some(true) => "checks signatures",
+        Some(false) => "does not check signatures",
+        None => "does not answer about the root",
+    };
+    let seen = told.iter().map(|(label, who)| format!("{label} {}", checks(*who))).collect::<Vec<_>>().join("; ");
+    if told.first().is_some_and(|(_, who)| *who == Some(true)) {
+        report.ok(PART, "resolvers and DNSSEC", seen);
+    } else {
+        // The daily recheck asks the first one only.
+        let advice = "put a resolver that validates DNSSEC first in dns.resolvers; else a domain with broken signatures looks right \
+                      here, and the CA refuses it";
+        report.warn(PART, "resolvers and DNSSEC", seen, advice);
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
 use axum::http::header::CONTENT_TYPE;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::account::unknown;
@@ -14,38 +15,59 @@ use super::numbers::AccountNo;
 use super::problem::{Kind, Problem};
 use super::server::Desk;
 
-/// The resources of the CA.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Endpoint {
+macro_rules! endpoints {
+    ($($(#[$doc:meta])* $endpoint:ident = $name:literal;)*) => {
+        /// The resources of the CA.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+        #[serde(rename_all = "kebab-case")]
+        pub enum Endpoint { $($(#[$doc])* $endpoint),* }
+
+        impl Endpoint {
+            /// All of them.
+            pub const ALL: [Endpoint; [$(Endpoint::$endpoint),*].len()] = [$(Endpoint::$endpoint),*];
+
+            /// Its name.
+            pub fn name(self) -> &'static str {
+                match self { $(Endpoint::$endpoint => $name),* }
+            }
+        }
+    };
+}
+
+endpoints! {
     /// The directory.
-    Directory,
+    Directory = "directory";
     /// newNonce.
-    NewNonce,
+    NewNonce = "new-nonce";
     /// newAccount.
-    NewAccount,
+    NewAccount = "new-account";
     /// An account.
-    Account,
+    Account = "account";
     /// newOrder.
-    NewOrder,
+    NewOrder = "new-order";
     /// An order.
-    Order,
+    Order = "order";
     /// An order's finalize URL.
-    Finalize,
+    Finalize = "finalize";
     /// An authorization.
-    Authorization,
+    Authorization = "authorization";
     /// A challenge.
-    Challenge,
+    Challenge = "challenge";
     /// A certificate.
-    Certificate,
+    Certificate = "certificate";
     /// revokeCert.
-    RevokeCertificate,
+    RevokeCertificate = "revoke-certificate";
+    /// When to renew a certificate (ARI, RFC 9773).
+    RenewalInfo = "renewal-info";
     /// Anything else.
-    Unknown,
+    Unknown = "unknown";
 }
 
 impl Endpoint {
-    pub(super) fn of(path: &str) -> Self {
-        match path.trim_start_matches('/').split('/').collect::<Vec<_>>().as_slice() {
+    /// The resource at a path, and the number in it.
+    pub(super) fn of(path: &str) -> (Self, Option<&str>) {
+        let parts: Vec<&str> = path.trim_start_matches('/').split('/').collect();
+        let endpoint = match parts.as_slice() {
             ["directory"] => Endpoint::Directory,
             ["new-nonce"] => Endpoint::NewNonce,
             ["new-account"] => Endpoint::NewAccount,
@@ -57,13 +79,15 @@ impl Endpoint {
             ["challenge", _] => Endpoint::Challenge,
             ["certificate", _] => Endpoint::Certificate,
             ["revoke-certificate"] => Endpoint::RevokeCertificate,
+            ["renewal-info", _] => Endpoint::RenewalInfo,
             _ => Endpoint::Unknown,
-        }
+        };
+        (endpoint, parts.get(1).copied())
     }
 
     /// Whether requests to it carry a JWS.
     pub fn is_signed(self) -> bool {
-        !matches!(self, Endpoint::Directory | Endpoint::NewNonce | Endpoint::Unknown)
+        !matches!(self, Endpoint::Directory | Endpoint::NewNonce | Endpoint::RenewalInfo | Endpoint::Unknown)
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 
-use super::csr;
+use super::faults::Flaw;
 use super::numbers::{AccountNo, AuthorizationNo, OrderNo};
 use super::problem::{Kind, Problem, Subproblem};
 use super::state::CaState;
@@ -17,18 +17,35 @@ use crate::model::moment::Moment;
 pub(super) struct Order {
     account: AccountNo,
     names: Vec<String>,
-    authorizations: Vec<AuthorizationNo>,
-    expires: Moment,
-    error: Option<Problem>,
+    pub authorizations: Vec<AuthorizationNo>,
+    pub expires: Moment,
+    pub error: Option<Problem>,
     pub issuance: Option<Issuance>,
+    wishes: Wishes,
+    /// What the script has in store for it.
+    pub lags_until: Option<Moment>,
+    pub issuance_takes: Option<Duration>,
+    pub flaw: Option<Flaw>,
+}
+
+/// What an order may ask for beside its names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wishes {
+    /// A profile of the directory.
+    pub profile: Option<String>,
+    /// The ARI id of the certificate it replaces (RFC 9773 §5).
+    pub replaces: Option<String>,
 }
 
 pub(super) struct Issuance {
     pub leaf: Vec<u8>,
     pub revoked: bool,
     pub account: AccountNo,
-    chain_pem: String,
-    ready_at: Moment,
+    /// How renewals name it, and how long it is good.
+    pub ari_id: Option<String>,
+    pub good: (Moment, Moment),
+    pub chain_pem: String,
+    pub ready_at: Moment,
 }
 
 pub(super) struct Authorization {
@@ -36,21 +53,37 @@ pub(super) struct Authorization {
     name: String,
     token: String,
     expires: Moment,
-    outcome: Outcome,
+    pub outcome: Outcome,
+    pub offers: Vec<String>,
+    /// What the script has in store for it.
+    pub lags_until: Option<Moment>,
+    pub verdict: Option<Problem>,
 }
 
-enum Outcome {
+pub(super) enum Outcome {
     Awaited,
     Looking,
     Met(Moment),
     Failed(Problem),
-    GivenUp,
+    Over(AuthorizationStatus),
 }
 
 impl CaState {
     /// Makes an order, always a new one, with a new authorization for each name.
     pub fn new_order(&mut self, account: &AccountNo, names: &[String], now: Moment) -> Result<OrderView, Problem> {
+        self.new_order_with(account, names, Wishes::default(), now)
+    }
+
+    /// The same, with wishes.
+    pub fn new_order_with(
+        &mut self,
+        account: &AccountNo,
+        names: &[String],
+        wishes: Wishes,
+        now: Moment,
+    ) -> Result<OrderView, Problem> {
         self.open_account(account)?;
+        self.may_wish(account, &wishes)?;
         let names: Vec<String> = names.iter().map(|n| n.to_ascii_lowercase()).collect::<BTreeSet<_>>().into_iter().collect();
         if names.is_empty() || names.len() > self.settings.names_per_order {
             let most = self.settings.names_per_order;
@@ -67,9 +100,50 @@ impl CaState {
             *self.counters.orders_by_name.entry(name.clone()).or_default() += 1;
         }
         let expires = now + self.settings.order_lifetime;
-        let order = Order { account: account.clone(), names, authorizations, expires, error: None, issuance: None };
+        let order = Order {
+            account: account.clone(),
+            names,
+            authorizations,
+            expires,
+            error: None,
+            issuance: None,
+            wishes,
+            lags_until: None,
+            issuance_takes: None,
+            flaw: None,
+        };
         self.orders.insert(no.clone(), order);
-        self.order(account, &no, now)
+        let made = self.order(account, &no, now);
+        let twists = std::mem::take(&mut self.next_order);
+        for twist in &twists {
+            self.twist_order(twist, &no, now);
+        }
+        // An order that vanished at once was told of all the same.
+        self.order(account, &no, now).or(made)
+    }
+
+    fn may_wish(&self, account: &AccountNo, wishes: &Wishes) -> Result<(), Problem> {
+        if let Some(profile) = wishes.profile.as_ref().filter(|p| !self.settings.profiles.contains_key(*p)) {
+            return Err(Problem::new(
+                Kind::InvalidProfile,
+                format!("profile {profile:?} is not offered; see the directory"),
+            ));
+        }
+        let Some(id) = &wishes.replaces else { return Ok(()) };
+        let issued = self.issued_as(id).ok_or_else(|| Problem::malformed(format!("no certificate here goes by {id:?}")))?;
+        if issued.account != *account {
+            return Err(Problem::new(Kind::Unauthorized, "the certificate to replace was issued to another account"));
+        }
+        let taken = self.orders.values().any(|o| o.wishes.replaces.as_ref() == Some(id) && o.error.is_none());
+        if taken {
+            return Err(Problem::new(Kind::AlreadyReplaced, "the certificate has a successor already"));
+        }
+        Ok(())
+    }
+
+    /// The certificate that goes by this ARI id.
+    pub(super) fn issued_as(&self, id: &str) -> Option<&Issuance> {
+        self.orders.values().filter_map(|o| o.issuance.as_ref()).find(|i| i.ari_id.as_deref() == Some(id))
     }
 
     fn new_authorization(&mut self, account: &AccountNo, name: &str, now: Moment) -> AuthorizationNo {
@@ -80,6 +154,9 @@ impl CaState {
             token: BASE64_URL_SAFE_NO_PAD.encode(self.draw::<32>()),
             expires: now + self.settings.authorization_lifetime,
             outcome: Outcome::Awaited,
+            offers: vec!["http-01".to_owned()],
+            lags_until: None,
+            verdict: None,
         };
         self.authorizations.insert(no.clone(), authorization);
         no
@@ -98,17 +175,22 @@ impl CaState {
             authorizations: order.authorizations.clone(),
             error: order.error.clone(),
             ready_in,
+            profile: order.wishes.profile.clone(),
+            replaces: order.wishes.replaces.clone(),
         })
     }
 
-    fn own_order(&self, account: &AccountNo, no: &OrderNo) -> Result<&Order, Problem> {
+    pub(super) fn own_order(&self, account: &AccountNo, no: &OrderNo) -> Result<&Order, Problem> {
         let order = self.orders.get(no).ok_or_else(|| Problem::not_found("order", no))?;
         if order.account == *account { Ok(order) } else { Err(not_yours()) }
     }
 
-    fn order_status(&self, order: &Order, now: Moment) -> OrderStatus {
+    pub(super) fn order_status(&self, order: &Order, now: Moment) -> OrderStatus {
         if let Some(issuance) = &order.issuance {
             return if issuance.ready_at <= now { OrderStatus::Valid } else { OrderStatus::Processing };
+        }
+        if order.lags(now) && order.error.is_none() {
+            return OrderStatus::Pending;
         }
         let all = || order.authorizations.iter().filter_map(|no| self.authorizations.get(no)).map(|a| a.status(now));
         if order.error.is_some() || order.expires <= now {
@@ -134,7 +216,7 @@ impl CaState {
             return Err(not_yours());
         }
         let (challenge, validated, error) = match &a.outcome {
-            Outcome::Awaited | Outcome::GivenUp => (ChallengeStatus::Pending, None, None),
+            Outcome::Awaited | Outcome::Over(_) => (ChallengeStatus::Pending, None, None),
             Outcome::Looking => (ChallengeStatus::Processing, None, None),
             Outcome::Met(at) => (ChallengeStatus::Valid, Some(*at), None),
             Outcome::Failed(problem) => (ChallengeStatus::Invalid, None, Some(problem.clone())),
@@ -144,6 +226,7 @@ impl CaState {
             name: a.name.clone(),
             status: a.status(now),
             expires: a.expires,
+            offers: a.offers.clone(),
             token: a.token.clone(),
             challenge,
             validated,
@@ -176,7 +259,7 @@ impl CaState {
     /// The CA has looked. Counts only while the challenge is `processing`: an outcome is never changed.
     pub fn validated(&mut self, no: &AuthorizationNo, outcome: Result<(), Problem>, now: Moment) {
         let Some(a) = self.authorizations.get_mut(no).filter(|a| matches!(a.outcome, Outcome::Looking)) else { return };
-        match outcome {
+        match a.verdict.take().map_or(outcome, Err) {
             Ok(()) => {
                 a.expires = now + self.settings.authorization_lifetime;
                 a.outcome = Outcome::Met(now);
@@ -200,48 +283,9 @@ impl CaState {
             return Err(Problem::malformed(format!("authorization {no} is {}, no longer to be given up", status.as_str())));
         }
         if let Some(a) = self.authorizations.get_mut(no) {
-            a.outcome = Outcome::GivenUp;
+            a.outcome = Outcome::Over(AuthorizationStatus::Deactivated);
         }
         Ok(())
-    }
-
-    /// Issues by a CSR when the order is ready (§7.4). A refused CSR leaves the order ready.
-    pub fn finalize(
-        &mut self,
-        account: &AccountNo,
-        no: &OrderNo,
-        csr_der: &[u8],
-        now: Moment,
-    ) -> Result<OrderView, Problem> {
-        let thumbprint = self.open_account(account)?.thumbprint.clone();
-        let order = self.own_order(account, no)?;
-        let status = self.order_status(order, now);
-        if status != OrderStatus::Ready {
-            return Err(Problem::new(Kind::OrderNotReady, format!("order {no} is {}, not ready", status.as_str())));
-        }
-        let names = order.names.clone();
-        let key = csr::accept(csr_der, &names, &thumbprint)?;
-        let mut serial: [u8; 16] = self.draw();
-        // Positive and of full length in DER, whatever was drawn.
-        serial[0] = serial[0] & 0x7f | 0x40;
-        // Backdated by an hour as public CAs do, for clients whose clocks are slow.
-        let from = now - Duration::from_secs(3600);
-        let signed = self.authority.sign(&names, &key, serial, from, now + self.settings.certificate_lifetime);
-        let ready_at = now + self.settings.issuance_takes;
-        let chain = signed.map(|leaf| (self.authority.chain_pem(&leaf), leaf.der().to_vec()));
-        if let Some(order) = self.orders.get_mut(no) {
-            match chain {
-                Ok((chain_pem, leaf)) => {
-                    for name in names {
-                        *self.counters.certificates_by_name.entry(name).or_default() += 1;
-                    }
-                    let account = account.clone();
-                    order.issuance = Some(Issuance { leaf, revoked: false, account, chain_pem, ready_at });
-                }
-                Err(e) => order.error = Some(Problem::new(Kind::ServerInternal, e.to_string())),
-            }
-        }
-        self.order(account, no, now)
     }
 
     /// The chain of a valid order: leaf and intermediate, as PEM.
@@ -251,11 +295,18 @@ impl CaState {
     }
 }
 
+impl Order {
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+}
+
 impl Authorization {
     fn status(&self, now: Moment) -> AuthorizationStatus {
         match self.outcome {
+            Outcome::Over(status) => status,
+            _ if self.lags_until.is_some_and(|until| now < until) => AuthorizationStatus::Pending,
             Outcome::Failed(_) => AuthorizationStatus::Invalid,
-            Outcome::GivenUp => AuthorizationStatus::Deactivated,
             _ if self.expires <= now => AuthorizationStatus::Expired,
             Outcome::Awaited | Outcome::Looking => AuthorizationStatus::Pending,
             Outcome::Met(_) => AuthorizationStatus::Valid,

@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident = $name:literal, $status:literal;)*) => {
-        /// The error types of RFC 8555 §6.7 that this CA gives.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum Kind { $($(#[$doc])* $kind),* }
+        /// The error types of RFC 8555 §6.7 and of the documents that add to it.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+        pub enum Kind { $($(#[$doc])* #[serde(rename = $name)] $kind),* }
 
         impl Kind {
             /// The last part of the type's URN.
@@ -28,6 +29,8 @@ macro_rules! kinds {
 kinds! {
     /// The account that signed is not known here.
     AccountDoesNotExist = "accountDoesNotExist", 400;
+    /// The certificate to replace has a successor already (RFC 9773 §5).
+    AlreadyReplaced = "alreadyReplaced", 409;
     /// The certificate is revoked already.
     AlreadyRevoked = "alreadyRevoked", 400;
     /// The CSR cannot be accepted.
@@ -48,8 +51,12 @@ kinds! {
     Connection = "connection", 400;
     /// A look-up during validation failed.
     Dns = "dns", 400;
+    /// An account needs an external account binding.
+    ExternalAccountRequired = "externalAccountRequired", 403;
     /// The answer to the challenge was wrong.
     IncorrectResponse = "incorrectResponse", 403;
+    /// The profile is not offered.
+    InvalidProfile = "invalidProfile", 400;
     /// The request makes no sense.
     Malformed = "malformed", 400;
     /// The order is not ready to be finalized.

@@ -8,20 +8,25 @@ use serde_json::{Value, json};
 
 use super::account::AccountStatus;
 use super::problem::{Problem, retry_after};
+use super::renewal::ASK_AGAIN;
 use super::server::Desk;
 use super::views::{AuthorizationView, OrderView};
+use crate::model::moment::Moment;
 
 /// The directory (RFC 8555 §7.1.1).
 pub(super) fn directory(desk: &Desk) -> Value {
+    let settings = desk.state().settings().clone();
     json!({
         "newNonce": desk.url("/new-nonce"),
         "newAccount": desk.url("/new-account"),
         "newOrder": desk.url("/new-order"),
         "revokeCert": desk.url("/revoke-certificate"),
+        "renewalInfo": desk.url("/renewal-info"),
         "meta": {
             "termsOfService": desk.url("/terms"),
-            "caaIdentities": desk.state().settings().caa_identities,
+            "caaIdentities": settings.caa_identities,
             "externalAccountRequired": false,
+            "profiles": settings.profiles,
         },
     })
 }
@@ -49,6 +54,12 @@ pub(super) fn order(desk: &Desk, status: StatusCode, order: &OrderView) -> Respo
     if let Some(error) = &order.error {
         doc["error"] = error.json();
     }
+    if let Some(profile) = &order.profile {
+        doc["profile"] = json!(profile);
+    }
+    if let Some(replaces) = &order.replaces {
+        doc["replaces"] = json!(replaces);
+    }
     let mut headers = HeaderMap::new();
     location(&mut headers, &url);
     if let Some(wait) = order.ready_in {
@@ -62,7 +73,7 @@ pub(super) fn authorization(desk: &Desk, a: &AuthorizationView) -> Json<Value> {
         "status": a.status.as_str(),
         "expires": a.expires.rfc3339(),
         "identifier": identifier(&a.name),
-        "challenges": [challenge_object(desk, a)],
+        "challenges": a.offers.iter().map(|kind| challenge_object(desk, a, kind)).collect::<Vec<_>>(),
     }))
 }
 
@@ -72,12 +83,12 @@ pub(super) fn challenge(desk: &Desk, a: &AuthorizationView) -> Response {
     if let Ok(value) = HeaderValue::from_str(&up) {
         headers.insert(LINK, value);
     }
-    (headers, Json(challenge_object(desk, a))).into_response()
+    (headers, Json(challenge_object(desk, a, "http-01"))).into_response()
 }
 
-fn challenge_object(desk: &Desk, a: &AuthorizationView) -> Value {
+fn challenge_object(desk: &Desk, a: &AuthorizationView, kind: &str) -> Value {
     let mut doc = json!({
-        "type": "http-01",
+        "type": kind,
         "url": desk.url(&format!("/challenge/{}", a.no)),
         "token": a.token,
         "status": a.challenge.as_str(),
@@ -89,6 +100,13 @@ fn challenge_object(desk: &Desk, a: &AuthorizationView) -> Value {
         doc["error"] = Problem::json(error);
     }
     doc
+}
+
+/// A renewal window (RFC 9773 §4.2).
+pub(super) fn renewal_info((start, end): (Moment, Moment)) -> Response {
+    let again = [(RETRY_AFTER, retry_after(ASK_AGAIN))];
+    let doc = json!({ "suggestedWindow": { "start": start.rfc3339(), "end": end.rfc3339() } });
+    (again, Json(doc)).into_response()
 }
 
 fn identifier(name: &str) -> Value {

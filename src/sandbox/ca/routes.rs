@@ -14,6 +14,7 @@ use serde_json::Value;
 use super::entry::{ByAccount, ByKey, read};
 use super::jws::decode;
 use super::numbers::{AuthorizationNo, OrderNo};
+use super::order::Wishes;
 use super::problem::{Kind, Problem};
 use super::render;
 use super::server::Desk;
@@ -34,6 +35,7 @@ pub(super) fn router() -> Router<Arc<Desk>> {
         .route("/challenge/{no}", post(challenge))
         .route("/certificate/{no}", post(certificate))
         .route("/revoke-certificate", post(revoke))
+        .route("/renewal-info/{id}", get(renewal_info))
         .fallback(async || Problem::malformed("there is nothing at this URL").with_status(404))
         .method_not_allowed_fallback(async || Problem::malformed("this URL is asked by another method").with_status(405))
 }
@@ -117,6 +119,8 @@ struct NewOrder {
     identifiers: Vec<Identifier>,
     not_before: Option<String>,
     not_after: Option<String>,
+    profile: Option<String>,
+    replaces: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -135,7 +139,8 @@ async fn new_order(State(desk): State<Arc<Desk>>, by: ByAccount) -> Answer {
         return Err(Problem::new(Kind::UnsupportedIdentifier, detail));
     }
     let names: Vec<String> = ask.identifiers.into_iter().map(|i| i.value).collect();
-    let order = desk.state().new_order(&by.account, &names, desk.now())?;
+    let wishes = Wishes { profile: ask.profile, replaces: ask.replaces };
+    let order = desk.state().new_order_with(&by.account, &names, wishes, desk.now())?;
     Ok(render::order(&desk, StatusCode::CREATED, &order))
 }
 
@@ -199,4 +204,9 @@ async fn revoke(State(desk): State<Arc<Desk>>, by: ByAccount) -> Answer {
     let certificate = decode("certificate", &ask.certificate)?;
     desk.state().revoke(&by.account, &certificate, ask.reason)?;
     Ok(StatusCode::OK.into_response())
+}
+
+async fn renewal_info(State(desk): State<Arc<Desk>>, Path(id): Path<String>) -> Answer {
+    let window = desk.state().renewal_window(&id, desk.now())?;
+    Ok(render::renewal_info(window))
 }

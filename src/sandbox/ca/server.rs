@@ -1,11 +1,11 @@
-//! The CA on a listener: HTTPS, nonces on every answer, faults around every request, validation beside it.
+//! The CA on a listener: HTTPS, nonces on every answer, the script around every request, validation beside it.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, Method, header};
 use axum::middleware::{self, Next};
@@ -18,7 +18,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::authority::AuthorityError;
 use super::entry::Endpoint;
-use super::faults::{Call, Fault, Faults, Smooth};
+use super::faults::{Script, What, wire};
 use super::jwk::Jwk;
 use super::nonces::Nonces;
 use super::numbers::AccountNo;
@@ -35,7 +35,7 @@ use crate::model::moment::Moment;
 pub struct TestCa {
     env: Env,
     validation: Arc<dyn Validation>,
-    faults: Arc<dyn Faults>,
+    script: Script,
     door: Arc<Mutex<Door>>,
     state: Arc<Mutex<CaState>>,
     root_pem: Arc<str>,
@@ -69,12 +69,13 @@ impl TestCa {
         let state = CaState::new(settings, env.draw())?;
         let root_pem = Arc::from(state.authority().root_pem());
         let (door, state) = (Arc::new(Mutex::new(door)), Arc::new(Mutex::new(state)));
-        Ok(TestCa { env, validation, faults: Arc::new(Smooth), door, state, root_pem })
+        let script = Script::seeded(env.draw());
+        Ok(TestCa { env, validation, script, door, state, root_pem })
     }
 
-    /// The same CA, misbehaving.
-    pub fn with_faults(self, faults: Arc<dyn Faults>) -> Self {
-        TestCa { faults, ..self }
+    /// What is to go wrong, for whoever wants it to.
+    pub fn script(&self) -> &Script {
+        &self.script
     }
 
     /// The root of everything it issues, its own server's certificate too.
@@ -174,37 +175,34 @@ impl Desk {
         });
     }
 
+    pub fn script(&self) -> &Script {
+        &self.ca.script
+    }
+
+    pub async fn sleep(&self, wait: Duration) {
+        self.ca.env.sleep(wait).await;
+    }
+
     fn fresh_nonce(&self) -> String {
         let nonce = BASE64_URL_SAFE_NO_PAD.encode(self.ca.env.draw::<16>());
         self.door().nonces.give_out(nonce.clone());
         nonce
     }
-
-    /// Lets a fault happen: what goes back instead, if anything.
-    async fn suffer(&self, fault: Fault) -> Option<Response> {
-        match fault {
-            Fault::None => None,
-            Fault::Answer(response) => Some(*response),
-            Fault::Drop => Some(broken()),
-            Fault::Delay(wait) => {
-                self.ca.env.sleep(wait).await;
-                None
-            }
-        }
-    }
 }
 
 async fn around(State(desk): State<Arc<Desk>>, request: Request, next: Next) -> Response {
     let path = request.uri().path().to_owned();
-    let call = Call { endpoint: Endpoint::of(&path), path };
-    let with_nonce = request.method() == Method::POST || call.endpoint == Endpoint::NewNonce;
-    let mut response = match desk.suffer(desk.ca.faults.before(&call)).await {
-        Some(instead) => instead,
-        None => {
-            let answer = next.run(request).await;
-            desk.suffer(desk.ca.faults.after(&call, answer.status())).await.unwrap_or(answer)
-        }
+    let (endpoint, subject) = Endpoint::of(&path);
+    let signed = request.method() == Method::POST;
+    let what = desk.ca.script.next(endpoint, desk.now());
+    let mut response = match &what {
+        None => next.run(request).await,
+        Some(what) => match wire::before(&desk, what, endpoint, subject, request).await {
+            Ok(request) => wire::after(&desk, what, next.run(request).await).await,
+            Err(instead) => instead,
+        },
     };
+    let with_nonce = (signed || endpoint == Endpoint::NewNonce) && what != Some(What::NoNonce);
     let mut add = |name: header::HeaderName, value: String| {
         if let Ok(value) = HeaderValue::from_str(&value) {
             response.headers_mut().append(name, value);
@@ -216,10 +214,4 @@ async fn around(State(desk): State<Arc<Desk>>, request: Request, next: Next) -> 
         add(header::LINK, format!("<{}>;rel=\"index\"", desk.url("/directory")));
     }
     response
-}
-
-/// An answer whose body fails before its first byte: hyper closes the connection without having sent the head.
-fn broken() -> Response {
-    let failing = futures::stream::once(async { Err::<String, _>(io::Error::other("dropped by a scripted fault")) });
-    Response::new(Body::from_stream(failing))
 }

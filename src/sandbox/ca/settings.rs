@@ -1,5 +1,6 @@
 //! What can be set about the CA.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// How the CA behaves when nothing goes wrong.
@@ -7,6 +8,8 @@ use std::time::Duration;
 pub struct Settings {
     /// The names by which the CA knows itself in CAA records, as its directory tells (RFC 8555 §9.7.6).
     pub caa_identities: Vec<String>,
+    /// The profiles offered, with what the directory says of each; none: orders name none.
+    pub profiles: BTreeMap<String, String>,
     /// How long an order may stay open.
     pub order_lifetime: Duration,
     /// How long an authorization may stay pending, and how long a proven one counts.
@@ -26,6 +29,7 @@ impl Default for Settings {
         const DAY: Duration = Duration::from_secs(86_400);
         Settings {
             caa_identities: vec!["ca.test".to_owned()],
+            profiles: BTreeMap::new(),
             order_lifetime: 7 * DAY,
             authorization_lifetime: 7 * DAY,
             certificate_lifetime: 90 * DAY,

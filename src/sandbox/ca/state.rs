@@ -7,6 +7,7 @@ use rand::{Rng, SeedableRng};
 
 use super::account::Account;
 use super::authority::{Authority, AuthorityError};
+use super::faults::Twist;
 use super::numbers::{AccountNo, AuthorizationNo, OrderNo};
 use super::order::{Authorization, Order};
 use super::settings::Settings;
@@ -34,6 +35,9 @@ pub struct CaState {
     pub(super) orders: BTreeMap<OrderNo, Order>,
     pub(super) authorizations: BTreeMap<AuthorizationNo, Authorization>,
     pub(super) counters: Counters,
+    /// What is wrong with the next order, and with the next renewal window.
+    pub(super) next_order: Vec<Twist>,
+    pub(super) next_window: Option<(i64, i64)>,
     rng: StdRng,
 }
 
@@ -47,6 +51,8 @@ impl CaState {
             orders: BTreeMap::new(),
             authorizations: BTreeMap::new(),
             counters: Counters::default(),
+            next_order: Vec::new(),
+            next_window: None,
             rng: StdRng::from_seed(seed),
         })
     }

@@ -50,6 +50,8 @@ statuses! {
         Deactivated = "deactivated",
         /// Its time is over.
         Expired = "expired",
+        /// The CA took it back.
+        Revoked = "revoked",
     }
 }
 
@@ -84,6 +86,10 @@ pub struct OrderView {
     pub error: Option<Problem>,
     /// While processing: how long it still takes.
     pub ready_in: Option<Duration>,
+    /// The profile it was made under.
+    pub profile: Option<String>,
+    /// The certificate it replaces (RFC 9773 §5).
+    pub replaces: Option<String>,
 }
 
 /// An authorization and its one challenge (http-01) as they stand.
@@ -97,7 +103,9 @@ pub struct AuthorizationView {
     pub status: AuthorizationStatus,
     /// When it ends.
     pub expires: Moment,
-    /// The challenge's token.
+    /// The types of challenge it offers.
+    pub offers: Vec<String>,
+    /// The challenges' token.
     pub token: String,
     /// Where the challenge stands.
     pub challenge: ChallengeStatus,

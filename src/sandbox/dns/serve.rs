@@ -87,7 +87,8 @@ fn respond(world: &ZoneStore, role: &Who, octets: &[u8], udp: bool) -> Option<Ve
     let asked = wire::asked(octets)?;
     let recursive = matches!(role, Who::Resolver(_));
     let limit = if udp { asked.udp_limit() } else { usize::from(u16::MAX) };
-    match world.answer(role, &asked.name, asked.kind) {
+    let answer = if asked.unchecked() { ZoneStore::answer_unchecked } else { ZoneStore::answer };
+    match answer(world, role, &asked.name, asked.kind) {
         Reply::Answer(answer) => wire::reply(&asked, &answer, recursive, limit).ok(),
         Reply::Truncated if udp => wire::cut(&asked, recursive).ok(),
         Reply::Truncated | Reply::Silence => None,

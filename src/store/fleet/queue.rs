@@ -1,13 +1,11 @@
 //! Orders that wait and what the ledger lets us spend.
 
 use crate::model::dispatch::Waiting;
-use crate::model::hostname::Hostname;
 use crate::model::id::{DomainId, IssuerId};
+use crate::model::limits::{Closed, LimitName};
 use crate::model::moment::Moment;
+use crate::store::dispatching::waiting_of;
 use crate::store::{Row, StoreResult, Tx, sql};
-
-/// As many orders as the dispatcher looks at in one round, and as many of those that may not be placed yet.
-const WINDOW: i64 = 5_000;
 
 /// A waiting order with whose it is.
 #[derive(Clone, Debug)]
@@ -16,42 +14,29 @@ pub struct QueuedRow {
     pub waiting: Waiting,
     pub domain_id: DomainId,
     pub tenant_slug: String,
-    pub hostname: Hostname,
+    /// The limit of its own that it was set aside for.
+    pub held_by: Option<LimitName>,
 }
 
 fn read(row: &Row) -> StoreResult<QueuedRow> {
     Ok(QueuedRow {
-        waiting: Waiting {
-            order_id: row.parse("id")?,
-            tenant_id: row.parse("tenant_id")?,
-            lane: row.parse("lane")?,
-            not_before: row.moment("not_before")?,
-        },
+        waiting: waiting_of(row)?,
         domain_id: row.parse("domain_id")?,
         tenant_slug: row.text("slug")?,
-        hostname: Hostname::trusted(&row.text("hostname")?),
+        held_by: row.opt_parse("held_by")?,
     })
 }
 
-/// What the dispatcher's next round at an issuer looks at, and after that what becomes eligible soonest.
-pub async fn waiting(tx: &mut Tx, issuer: &IssuerId, now: Moment) -> StoreResult<Vec<QueuedRow>> {
-    let eligible = sql("SELECT o.id, o.lane, o.not_before, o.domain_id, d.tenant_id, d.hostname, t.slug FROM orders o \
-         JOIN domains d ON d.id = o.domain_id JOIN tenants t ON t.id = d.tenant_id \
-         WHERE o.issuer_id = $1 AND o.state = 'waiting' AND o.not_before <= $2 ORDER BY o.id LIMIT $3")
+/// The whole queue of an issuer, oldest first: everything that has a place.
+pub async fn waiting(tx: &mut Tx, issuer: &IssuerId) -> StoreResult<Vec<QueuedRow>> {
+    let query = sql("SELECT o.id, o.lane, o.not_before, o.domain_id, o.held_by, d.tenant_id, d.hostname, t.slug, \
+           COALESCE(u.served, 0) AS served \
+         FROM orders o JOIN domains d ON d.id = o.domain_id JOIN tenants t ON t.id = d.tenant_id AND t.status <> 'deleted' \
+         LEFT JOIN turns u ON u.issuer_id = o.issuer_id AND u.lane = o.lane AND u.tenant_id = d.tenant_id \
+         WHERE o.issuer_id = $1 AND o.state = 'waiting' AND o.not_before < $2 ORDER BY o.id")
     .bind(issuer.as_str())
-    .bind(now)
-    .bind(WINDOW);
-    let later = sql("SELECT o.id, o.lane, o.not_before, o.domain_id, d.tenant_id, d.hostname, t.slug FROM orders o \
-         JOIN domains d ON d.id = o.domain_id JOIN tenants t ON t.id = d.tenant_id \
-         WHERE o.issuer_id = $1 AND o.state = 'waiting' AND o.not_before > $2 AND o.not_before < $3 \
-         ORDER BY o.not_before LIMIT $4")
-    .bind(issuer.as_str())
-    .bind(now)
-    .bind(Moment::NEVER)
-    .bind(WINDOW);
-    let mut rows: Vec<QueuedRow> = tx.fetch_all(eligible).await?.iter().map(read).collect::<StoreResult<_>>()?;
-    rows.extend(tx.fetch_all(later).await?.iter().map(read).collect::<StoreResult<Vec<_>>>()?);
-    Ok(rows)
+    .bind(Moment::NEVER);
+    tx.fetch_all(query).await?.iter().map(read).collect()
 }
 
 /// How many orders wait at an issuer, and how many of them are held back until their checks pass again.
@@ -73,26 +58,53 @@ pub async fn sizes(tx: &mut Tx, issuer: &IssuerId) -> StoreResult<(i64, i64)> {
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "columns of the schema, described there")]
 pub struct LedgerRow {
-    pub limit_name: String,
+    pub limit: LimitName,
     pub key: String,
     pub tat: Moment,
     pub open: i64,
+    pub closed: Option<Closed>,
+    pub said: Option<String>,
+    pub link: Option<String>,
+    pub closed_at: Option<Moment>,
 }
 
-/// The ledger of an issuer, the account's row and those of most keys in use, the emptiest first.
+/// The ledger of an issuer: the account's row, what the CA closed, then the emptiest.
 pub async fn ledger(tx: &mut Tx, issuer: &IssuerId, limit: i64) -> StoreResult<Vec<LedgerRow>> {
-    let query = sql("SELECT l.limit_name, l.key, l.tat, (SELECT count(*) FROM spends p WHERE p.issuer_id = l.issuer_id \
-           AND p.limit_name = l.limit_name AND p.key = l.key) AS open \
-         FROM ledger l WHERE l.issuer_id = $1 ORDER BY CASE WHEN l.key = 'account' THEN 0 ELSE 1 END, l.tat DESC LIMIT $2")
+    let query = sql("SELECT l.limit_name, l.key, l.tat, l.closed, l.said, l.link, l.closed_at, \
+           (SELECT count(*) FROM spends p WHERE p.issuer_id = l.issuer_id \
+             AND p.limit_name = l.limit_name AND p.key = l.key) AS open \
+         FROM ledger l WHERE l.issuer_id = $1 \
+         ORDER BY CASE WHEN l.key = 'account' THEN 0 WHEN l.closed IS NOT NULL THEN 1 ELSE 2 END, l.tat DESC LIMIT $2")
     .bind(issuer.as_str())
     .bind(limit);
-    let read = |row: &Row| {
-        Ok(LedgerRow {
-            limit_name: row.text("limit_name")?,
-            key: row.text("key")?,
-            tat: row.moment("tat")?,
-            open: row.int("open")?,
-        })
-    };
-    tx.fetch_all(query).await?.iter().map(read).collect()
+    tx.fetch_all(query).await?.iter().map(ledger_row).collect()
+}
+
+fn ledger_row(row: &Row) -> StoreResult<LedgerRow> {
+    Ok(LedgerRow {
+        limit: row.parse("limit_name")?,
+        key: row.text("key")?,
+        tat: row.moment("tat")?,
+        open: row.int("open")?,
+        closed: row.opt_parse("closed")?,
+        said: row.opt_text("said")?,
+        link: row.opt_text("link")?,
+        closed_at: row.opt_moment("closed_at")?,
+    })
+}
+
+/// Why the CA closed a row, if it did, and its link.
+pub async fn closed_row(
+    tx: &mut Tx,
+    issuer: &str,
+    limit: LimitName,
+    key: &str,
+) -> StoreResult<Option<(Closed, Option<String>)>> {
+    let query = sql("SELECT l.closed, l.link FROM ledger l JOIN issuers i ON i.id = l.issuer_id \
+         WHERE i.name = $1 AND l.limit_name = $2 AND l.key = $3 AND l.closed IS NOT NULL")
+    .bind(issuer)
+    .bind(limit.as_str())
+    .bind(key);
+    let row = tx.fetch_optional(query).await?;
+    row.map(|row| Ok((row.parse("closed")?, row.opt_text("link")?))).transpose()
 }

@@ -81,6 +81,10 @@ metrics! {
     STEP_SECONDS = seconds("advance_step", Kind::Histogram, "", "How long a step took that was due, calls to CA and DNS included.");
     GRANTS = counter("dispatcher_grants", "", "Grants given to waiting orders.");
     LOOK_SECONDS = seconds("look", Kind::Histogram, "", "How long a look at a name's DNS took.");
+    LOOKS_WAITING = gauge("looks_waiting", "`lane`: check_now, single, routine, bulk", "Looks that wait for their turn.");
+    LOOK_WAIT_SECONDS = seconds("look_wait", Kind::Histogram, "`lane`: check_now, single, routine, bulk", "How long a look waited before it began.");
+    LOOKS_PUT_OFF = counter("looks_put_off", "`lane`: check_now, single, routine, bulk", "Looks that were put off because a cap of looks.* left no room for them.");
+    DNS_PACKETS = counter("dns_packets", "`to`: resolver, server", "Questions sent by UDP and TCP, those sent again included: to our resolvers, and to zones' own servers.");
     REARMED = counter("sweep_rearmed", "", "Domains that were due without an alarm and got a new one.");
     SWEEP_AGE = seconds("sweep_age", Kind::Gauge, "", "Since the sweep last did its work; -1 before the first.");
     DATABASE_UP = gauge("database_up", "", "1 when the gauges below were read, 0 when the database did not answer; then they are the last ones read.");

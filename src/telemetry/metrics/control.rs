@@ -10,7 +10,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use super::catalogue as names;
-use super::labels::{One, Three, build, class, counters, gauges, times};
+use super::labels::{One, Three, build, class, counters, gauges, times, times_by};
 use super::register::{register, registry, text};
 use crate::model::moment::Moment;
 
@@ -30,6 +30,8 @@ pub enum StepOutcome {
 const OUTCOMES: [&str; 4] = ["done", "not_due", "superseded", "failed"];
 const CLAIMS: [&str; 7] = ["awaiting_dns", "queued", "live", "releasing", "released", "expired", "withdrawn"];
 const LANES: [&str; 3] = ["renewal", "single", "bulk"];
+const LOOK_LANES: [&str; 4] = ["check_now", "single", "routine", "bulk"];
+const PACKETS_TO: [&str; 2] = ["resolver", "server"];
 const EDGE_STATES: [&str; 4] = ["counted", "silent", "lost", "drained"];
 const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
@@ -72,6 +74,10 @@ pub struct ControlMeters {
     step_seconds: Histogram,
     grants: Counter,
     look_seconds: Histogram,
+    looks_waiting: Family<One, Gauge>,
+    look_waits: Family<One, Histogram>,
+    looks_put_off: Family<One, Counter>,
+    dns_packets: Family<One, Counter>,
     rearmed: Counter,
     swept_at: AtomicI64,
     sweep_age: Gauge<f64, AtomicU64>,
@@ -97,6 +103,10 @@ impl Default for ControlMeters {
             step_seconds: times(),
             grants: Counter::default(),
             look_seconds: times(),
+            looks_waiting: gauges("lane", &LOOK_LANES),
+            look_waits: times_by("lane", &LOOK_LANES),
+            looks_put_off: counters("lane", &LOOK_LANES),
+            dns_packets: counters("to", &PACKETS_TO),
             rearmed: Counter::default(),
             swept_at: AtomicI64::new(i64::MIN),
             sweep_age: Gauge::default(),
@@ -118,6 +128,10 @@ impl Default for ControlMeters {
         register(&mut r, &names::STEP_SECONDS, meters.step_seconds.clone());
         register(&mut r, &names::GRANTS, meters.grants.clone());
         register(&mut r, &names::LOOK_SECONDS, meters.look_seconds.clone());
+        register(&mut r, &names::LOOKS_WAITING, meters.looks_waiting.clone());
+        register(&mut r, &names::LOOK_WAIT_SECONDS, meters.look_waits.clone());
+        register(&mut r, &names::LOOKS_PUT_OFF, meters.looks_put_off.clone());
+        register(&mut r, &names::DNS_PACKETS, meters.dns_packets.clone());
         register(&mut r, &names::REARMED, meters.rearmed.clone());
         register(&mut r, &names::SWEEP_AGE, meters.sweep_age.clone());
         register(&mut r, &names::DATABASE_UP, meters.database_up.clone());
@@ -168,6 +182,28 @@ impl ControlMeters {
         self.look_seconds.observe(took.as_secs_f64());
     }
 
+    /// A look waits in this lane until what is returned is dropped.
+    pub fn look_waits(&self, lane: &'static str) -> Waits {
+        let gauge = self.looks_waiting.get_or_create(&[("lane", lane)]).clone();
+        gauge.inc();
+        Waits(gauge)
+    }
+
+    /// A look begins after so long a wait.
+    pub fn look_waited(&self, lane: &'static str, wait: Duration) {
+        self.look_waits.get_or_create(&[("lane", lane)]).observe(wait.as_secs_f64());
+    }
+
+    /// A look was put off.
+    pub fn look_put_off(&self, lane: &'static str) {
+        self.looks_put_off.get_or_create(&[("lane", lane)]).inc();
+    }
+
+    /// A question is sent to a `resolver` or a `server`.
+    pub fn dns_packet(&self, to: &'static str) {
+        self.dns_packets.get_or_create(&[("to", to)]).inc();
+    }
+
     /// A sweep did its work.
     pub fn swept(&self, now: Moment, rearmed: usize) {
         self.swept_at.store(now.micros(), Ordering::Relaxed);
@@ -202,6 +238,17 @@ impl ControlMeters {
     /// What is scraped.
     pub fn text(&self) -> String {
         text(&self.registry)
+    }
+}
+
+/// Something that waits, counted until it is dropped.
+#[must_use]
+#[derive(Debug)]
+pub struct Waits(Gauge);
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        self.0.dec();
     }
 }
 

@@ -39,6 +39,15 @@ pub(super) fn class(status: u16) -> &'static str {
     CLASSES[at - 1]
 }
 
+/// A histogram of times for each value of one label.
+pub(super) fn times_by(label: &'static str, values: &[&'static str]) -> Family<One, Histogram> {
+    let family = Family::<One, Histogram>::new_with_constructor(times);
+    for value in values {
+        drop(family.get_or_create(&[(label, *value)]));
+    }
+    family
+}
+
 /// From 1 ms to a minute.
 pub(super) fn times() -> Histogram {
     Histogram::new([0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0])

@@ -14,7 +14,10 @@ use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement
 use utoipa::openapi::{Ref, RefOr, Required};
 use utoipa::{Modify, OpenApi, ToSchema};
 
-use super::{certificates, contacts, domains, edges, events, explain, history, links, offboard, orders, tenants, tokens};
+use super::{
+    budget, certificates, contacts, domains, edges, events, explain, history, links, offboard, orders, redirect, tenants,
+    tokens, zone_file,
+};
 
 /// What is wrong with one field.
 #[derive(ToSchema)]
@@ -80,13 +83,14 @@ struct ProblemDocument {
         tenants::create_tenant, tenants::list_tenants, tenants::get_tenant, tenants::change_tenant,
         offboard::remove_tenant, offboard::list_dangling,
         contacts::add_contact, contacts::list_contacts, contacts::remove_contact,
-        domains::claim_domain, domains::list_domains, domains::get_domain, domains::check_domain, domains::remove_domain,
+        domains::claim_domain, domains::list_domains, domains::get_domain, zone_file::get_zone_file, domains::check_domain,
+        domains::remove_domain, redirect::change_domain,
         history::list_attempts, history::list_evidence, explain::explain_hostname,
         links::create_portal_link, links::list_portal_links, links::revoke_portal_link,
         links::create_hand_off_link, links::list_hand_off_links, links::revoke_hand_off_link,
         events::list_events,
         certificates::list_certificates, certificates::get_certificate,
-        orders::list_orders,
+        orders::list_orders, budget::show_budget,
         edges::list_edges, edges::get_edge, edges::drain_edge, edges::undrain_edge,
         tokens::create_token, tokens::list_tokens, tokens::get_token, tokens::revoke_token,
     ),

@@ -9,7 +9,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::{Page, cursor, is_full, next_page, page_length};
 use crate::app::show::{self, DomainSummary, DomainView, words};
 use crate::app::tokens::{Caller, Principal};
-use crate::app::{check, claim, remove, tenants};
+use crate::app::{check, claim, pair, remove, tenants};
 use crate::model::claim::Claim;
 use crate::model::hostname::Hostname;
 use crate::model::id::{DomainId, TenantId};
@@ -88,7 +88,7 @@ async fn body_in(state: &WebState, tx: &mut Tx, id: &DomainId) -> Result<DomainB
     Ok(DomainBody { page: state.domain_page(id), view: view.ok_or_else(Problem::no_domain)? })
 }
 
-async fn body(state: &WebState, id: &DomainId) -> Result<(Version, axum::Json<DomainBody>), Problem> {
+pub(super) async fn body(state: &WebState, id: &DomainId) -> Result<(Version, axum::Json<DomainBody>), Problem> {
     let mut tx = state.app.store.read().await?;
     let body = body_in(state, &mut tx, id).await?;
     Ok((Version(body.view.version), axum::Json(body)))
@@ -104,6 +104,13 @@ pub(in crate::web) struct ClaimBody {
     tenant: Option<String>,
     /// The name, as typed: blanks around it, letter case, a dot at the end and Unicode are read leniently.
     hostname: String,
+    /// Claims the other half, too, and links both: `www.` before a registered domain, or the registered domain of its `www`. Each
+    /// has its own records and certificate.
+    #[serde(default)]
+    with_partner: bool,
+    /// Which of the two the visitors of the other are sent on to, once it is served. Needs `with_partner`.
+    #[schema(nullable = true, example = "www.acme.com")]
+    redirect_to: Option<String>,
 }
 
 /// Claim a hostname
@@ -114,8 +121,8 @@ pub(in crate::web) struct ClaimBody {
     responses(
         (status = 200, description = "The claim that the tenant has already.", body = DomainBody, headers(("Location" = String, description = "Where it is."))),
         (status = 201, description = "A new claim.", body = DomainBody, headers(("Location" = String, description = "Where it is."))),
-        (status = 409, description = "`tenant_not_active`, `idempotency_in_flight`"),
-        (status = 422, description = "`hostname_…`, `tenant_missing`, `tenant_unknown`, `wrong_fields`, `idempotency_key_reused`"),
+        (status = 409, description = "`tenant_not_active`, `redirect_loop`, `idempotency_in_flight`"),
+        (status = 422, description = "`hostname_…`, `no_other_half`, `not_the_other_half`, `redirect_without_partner`, `tenant_missing`, `tenant_unknown`, `wrong_fields`, `idempotency_key_reused`"),
     ))]
 pub(in crate::web) async fn claim_domain(
     State(state): State<WebState>,
@@ -125,15 +132,36 @@ pub(in crate::web) async fn claim_domain(
 ) -> Result<Response, Problem> {
     let tenant = tenant_of(&state, &caller, once.wanted.tenant.as_deref(), "/tenant").await?;
     let hostname = Hostname::parse(&once.wanted.hostname, &state.settings.rules).map_err(Problem::hostname)?;
+    let with_partner = once.wanted.with_partner;
+    let redirect_to = redirect_target(&state, once.wanted.redirect_to.as_deref())?;
+    if redirect_to.is_some() && !with_partner {
+        let said = "Visitors are sent on to the other half only; ask for it with with_partner.";
+        return Err(Problem::wrong("/redirect_to", "redirect_without_partner", said));
+    }
+    if let Some(partner) = hostname.partner().filter(|_| with_partner) {
+        Hostname::parse(partner.as_str(), &state.settings.rules).map_err(Problem::hostname)?;
+    }
     let (_, begun) = once.begin(&state, &caller).await?;
     let mut work = match begun {
         Begun::Before(answer) => return Ok(answer),
         Begun::Now(work) => work,
     };
-    let claimed = claim::claim_in(&state.app, &mut work.tx, &tenant, &hostname, &caller.actor()).await?;
+    let claimed = match with_partner {
+        true => {
+            let to = redirect_to.as_ref();
+            pair::claim_with_partner_in(&state.app, &mut work.tx, &tenant, &hostname, to, &caller.actor()).await?
+        }
+        false => claim::claim_in(&state.app, &mut work.tx, &tenant, &hostname, &caller.actor()).await?,
+    };
     let body = body_in(&state, &mut work.tx, &claimed.id).await?;
     let status = if claimed.new { StatusCode::CREATED } else { StatusCode::OK };
     work.done(status, Some(state.api_domain(&claimed.id)), Some(body.view.version), &body).await
+}
+
+/// A name that visitors are to be sent on to.
+pub(super) fn redirect_target(state: &WebState, named: Option<&str>) -> Result<Option<Hostname>, Problem> {
+    let read = |named: &str| Hostname::parse(named, &state.settings.rules);
+    named.map(read).transpose().map_err(|e| Problem::hostname(e).at("/redirect_to"))
 }
 
 /// What narrows the list of domains.

@@ -7,6 +7,7 @@
 //! may. To fake it: call the router without a socket. How to get it wrong: take an id from the path straight to a use case,
 //! or describe an answer that the function does not give.
 
+pub(super) mod budget;
 pub(super) mod certificates;
 pub(super) mod contacts;
 pub(super) mod description;
@@ -19,8 +20,10 @@ pub(super) mod history;
 pub(super) mod links;
 pub(super) mod offboard;
 pub(super) mod orders;
+pub(super) mod redirect;
 pub(super) mod tenants;
 pub(super) mod tokens;
+pub(super) mod zone_file;
 
 use std::str::FromStr;
 

@@ -9,14 +9,17 @@ use serde::Deserialize;
 use super::pasted::{self, Pasted};
 use super::see;
 use crate::app::claim::{self, ClaimError};
+use crate::app::pair::{self, PairError};
 use crate::app::tenants;
 use crate::app::tokens::Principal;
+use crate::model::hostname::Hostname;
 use crate::model::id::{DomainId, TenantId};
 use crate::web::auth::PageCaller;
 use crate::web::form;
 use crate::web::input::{Asked, Form};
 use crate::web::problem::{Problem, html};
 use crate::web::state::WebState;
+use crate::web::texts as t;
 use crate::web::visible::visible;
 
 #[derive(Default, Template)]
@@ -36,6 +39,17 @@ pub(super) struct AddPage {
     pub(super) left: usize,
     /// The other halves of pairs.
     pub(super) partners: Vec<String>,
+    /// Whether the box for the other half is ticked.
+    pub(super) with_partner: bool,
+    /// Whether the box for the redirect is.
+    pub(super) redirect: bool,
+}
+
+/// What is wanted beside the names themselves.
+#[derive(Clone, Copy)]
+struct Wanted {
+    with_partner: bool,
+    redirect: bool,
 }
 
 /// A name that was taken.
@@ -69,6 +83,12 @@ pub(in crate::web) struct AddForm {
     names: String,
     #[serde(default)]
     tenant: String,
+    /// Whether the other half of each name is wanted, too.
+    #[serde(default)]
+    with_partner: Option<String>,
+    /// Whether visitors of the other half are sent on to the name as typed.
+    #[serde(default)]
+    redirect: Option<String>,
 }
 
 /// `GET /domains/add`: a link may fill in names.
@@ -95,6 +115,7 @@ pub(in crate::web) async fn post_add(
 ) -> Result<Response, Problem> {
     form::check(&state, &headers, &reader, &body.csrf)?;
     let operator = reader.caller.principal == Principal::Operator;
+    let wanted = Wanted { with_partner: body.with_partner.is_some(), redirect: body.redirect.is_some() };
     let (named, left) = pasted::read(&body.names, &state.settings.rules);
     let mut page = AddPage { csrf: reader.csrf, operator, tenant: visible(&body.tenant), ..AddPage::default() };
     let whose = tenant(&state, &reader.caller.principal, &body.tenant).await?;
@@ -102,12 +123,14 @@ pub(in crate::web) async fn post_add(
         // Back as it came, but for what a page cannot hold.
         page.names = body.names.replace('\0', "\u{fffd}");
         page.trouble = Some(match named.is_empty() {
-            true => "Type at least one name, such as support.example.com.".into(),
-            false => "There is no tenant with this slug or id.".into(),
+            true => t::type_a_name().into(),
+            false => t::no_such_tenant().into(),
         });
         return Ok((StatusCode::UNPROCESSABLE_ENTITY, html(&page)?).into_response());
     };
     let alone = named.len() == 1 && left.is_empty();
+    let rules = &state.settings.rules;
+    (page.with_partner, page.redirect) = (wanted.with_partner, wanted.redirect);
     let mut kept: Vec<String> = Vec::new();
     for Pasted { typed, read } in named {
         let name = match read {
@@ -118,19 +141,29 @@ pub(in crate::web) async fn post_add(
                 continue;
             }
         };
-        match claim::claim(&state.app, &whose, &name, &reader.actor).await {
+        let both = wanted.with_partner && name.partner().is_some_and(|p| Hostname::parse(p.as_str(), rules).is_ok());
+        let claimed = if both {
+            let to = wanted.redirect.then_some(&name);
+            pair::claim_with_partner(&state.app, &whose, &name, to, &reader.actor).await
+        } else {
+            claim::claim(&state.app, &whose, &name, &reader.actor).await.map_err(PairError::from)
+        };
+        match claimed {
             Ok(claimed) => {
-                page.partners.extend(pasted::partner(&name));
+                page.partners.extend(name.partner().filter(|_| !both).map(|partner| partner.to_string()));
                 let display = name.display();
                 let typed = (typed != display && typed != name.as_str()).then(|| visible(&typed));
                 page.added.push(Added { id: claimed.id, name: display, typed, new: claimed.new });
             }
-            Err(e @ ClaimError::NoTenant(_)) => return Err(e.into()),
-            Err(ClaimError::App(e)) => {
+            Err(PairError::Claim(e @ ClaimError::NoTenant(_))) => return Err(e.into()),
+            Err(e @ PairError::Loop(_)) => {
+                kept.push(visible(&typed));
+                page.refused.push(Refused { typed: visible(&typed), why: visible(&e.to_string()) });
+            }
+            Err(e) => {
                 tracing::error!(error = %crate::telemetry::Chain(&e), "a name could not be added");
                 kept.push(visible(&typed));
-                let why = "This failed on our side. The name is still in the field: try again in a moment.";
-                page.refused.push(Refused { typed: visible(&typed), why: why.into() });
+                page.refused.push(Refused { typed: visible(&typed), why: t::failed_here().into() });
             }
         }
     }

@@ -6,11 +6,11 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 
-use super::face::Face;
+use super::face::{Connected, Face};
 use super::see;
 use super::when::{absolute, relative};
 use crate::app::tokens::Principal;
-use crate::app::{check, links, show};
+use crate::app::{check, connect, links, show};
 use crate::model::id::DomainId;
 use crate::store::links::LinkRow;
 use crate::web::api::domains::own_domain;
@@ -19,6 +19,7 @@ use crate::web::form::{self, Button};
 use crate::web::input::{Asked, Form, Id};
 use crate::web::problem::{Problem, html};
 use crate::web::state::WebState;
+use crate::web::texts as t;
 
 /// The page.
 #[derive(Template)]
@@ -26,13 +27,16 @@ use crate::web::state::WebState;
 pub(super) struct DomainPage {
     pub(super) face: Face,
     pub(super) csrf: String,
-    pub(super) asked: bool,
+    /// What just came of something that the reader did.
+    pub(super) notice: Option<&'static str>,
     /// Whether the tenant is named: operators see many.
     pub(super) operator: bool,
     /// How far the stream had come before the page was made.
     pub(super) position: i64,
     /// Hand-off links that work.
     pub(super) shared: Vec<Shared>,
+    /// Where the records are as a file.
+    pub(super) zone_file: String,
 }
 
 /// A hand-off link as its maker sees it.
@@ -47,6 +51,21 @@ pub(super) struct Shared {
 pub(in crate::web) struct PageQuery {
     /// Set by the redirect after "check now": the page says so and loads itself once more.
     asked: Option<String>,
+    /// Set by the way back from a DNS provider.
+    connected: Option<String>,
+    /// Added by a DNS provider that did not set the records. Whatever it says: what is shown is ours.
+    error: Option<String>,
+}
+
+impl PageQuery {
+    fn notice(&self) -> Option<&'static str> {
+        match (&self.asked, &self.connected, &self.error) {
+            (Some(_), ..) => Some(t::looking_now()),
+            (None, Some(_), Some(_)) => Some(t::not_connected()),
+            (None, Some(_), None) => Some(t::connected()),
+            (None, None, _) => None,
+        }
+    }
 }
 
 /// The face of a domain that is there.
@@ -56,6 +75,19 @@ pub(super) async fn face(state: &WebState, id: &DomainId) -> Result<Face, Proble
     let view = show::domain(store, &state.settings.apex, id, now).await?.ok_or_else(Problem::no_domain)?;
     let names = if view.certificate.is_some() { show::certificate_names(store, id).await? } else { vec![] };
     Face::new(&view, names, now).map_err(|e| Problem::page_failed(&e))
+}
+
+/// Offers to have the records entered by the DNS provider itself, where it does that; the browser comes back to `back`.
+pub(super) async fn offer(state: &WebState, face: &mut Face, back: &str) -> Result<(), Problem> {
+    let Some(maker) = state.settings.connect.as_ref().filter(|_| face.wants_records() && !face.records_are_right()) else {
+        return Ok(());
+    };
+    let found = connect::offer(&state.app.store, &face.view.id).await?;
+    face.connect = found.and_then(|(zone, offer)| {
+        let link = maker.link(&face.view, &zone, &offer, back)?;
+        Some(Connected { provider: crate::web::visible::visible(&offer.provider), host: offer.sync.host, link })
+    });
+    Ok(())
 }
 
 fn shared(state: &WebState, links: Vec<LinkRow>) -> Vec<Shared> {
@@ -79,11 +111,20 @@ pub(in crate::web) async fn show_domain(
     let id = own_domain(&state, &reader.caller, &id).await?;
     // Before the document: what moves in between is told once too often rather than never.
     let position = show::position(&state.app.store).await?;
-    let face = face(&state, &id).await?;
+    let mut face = face(&state, &id).await?;
+    offer(&state, &mut face, &format!("{}?connected=1", state.domain_page(&id))).await?;
     let links = links::hand_offs(&state.app.store, &id, state.app.env.now()).await?;
     let asked = query.asked.is_some();
     let operator = reader.caller.principal == Principal::Operator;
-    let page = DomainPage { face, csrf: reader.csrf, asked, operator, position, shared: shared(&state, links) };
+    let page = DomainPage {
+        face,
+        csrf: reader.csrf,
+        notice: query.notice(),
+        operator,
+        position,
+        shared: shared(&state, links),
+        zone_file: format!("/domains/{id}/records.zone"),
+    };
     let mut response = html(&page)?.into_response();
     if asked && let Ok(refresh) = HeaderValue::from_str(&format!("3;url={}", state.domain_page(&id))) {
         response.headers_mut().insert(header::REFRESH, refresh);

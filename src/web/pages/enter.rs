@@ -12,6 +12,7 @@ use crate::store::links::LinkKind;
 use crate::web::input::LinkText;
 use crate::web::problem::{Problem, html};
 use crate::web::state::WebState;
+use crate::web::texts as t;
 use crate::web::{cookie, form};
 
 #[derive(Template)]
@@ -25,13 +26,12 @@ impl DeadLinkPage {
     /// Of a portal link.
     pub(super) fn portal(dead: Dead) -> DeadLinkPage {
         let (title, told) = match dead {
-            Dead::Used => ("This link was used already", "Each link signs in once, so that nobody can use it after you."),
-            Dead::Expired => ("This link has ended", "Links that sign in are good for a short time only."),
-            Dead::Revoked => ("This link was taken back", "It does not sign in any more."),
-            Dead::Unknown => ("This link leads nowhere", "It may have been cut off when it was copied."),
+            Dead::Used => (t::link_used(), t::portal_used()),
+            Dead::Expired => (t::link_ended(), t::portal_ended()),
+            Dead::Revoked => (t::link_taken_back(), t::portal_revoked()),
+            Dead::Unknown => (t::link_nowhere(), t::portal_unknown()),
         };
-        let todo = "Go back to your application and open the page of your domains from there: it makes a fresh link.";
-        DeadLinkPage { title, told, todo }
+        DeadLinkPage { title, told, todo: t::portal_todo() }
     }
 }
 

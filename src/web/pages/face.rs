@@ -2,11 +2,14 @@
 
 use serde_json::Value;
 
+use super::lights::{self, Light};
+use super::panel::{self, Entered, Panel};
 use super::when::{absolute, relative};
 use crate::app::show::{CheckView, DomainView, EventView};
 use crate::model::claim::Claim;
 use crate::model::evidence::{Actor, Check, Record, Verdict};
 use crate::model::moment::Moment;
+use crate::web::texts as t;
 use crate::web::visible;
 
 /// A domain's document with its texts made visible, at a moment.
@@ -15,13 +18,18 @@ pub(super) struct Face {
     pub(super) now: Moment,
     /// The names in the certificate in use.
     pub(super) names: Vec<String>,
+    /// A DNS provider that enters the records itself.
+    pub(super) connect: Option<Connected>,
 }
 
-/// One step of the way, as the page's progress list shows it.
-pub(super) struct Step {
-    pub(super) name: &'static str,
-    /// `done`, `now` or `later`.
-    pub(super) state: &'static str,
+/// A link to a DNS provider that enters the records itself.
+pub(super) struct Connected {
+    /// What it calls itself.
+    pub(super) provider: String,
+    /// The host that the link leads to.
+    pub(super) host: String,
+    /// The link.
+    pub(super) link: String,
 }
 
 /// How much of a certificate's time is over.
@@ -38,7 +46,8 @@ const LATEST: usize = 8;
 impl Face {
     /// Of a document as the store gives it.
     pub(super) fn new(view: &DomainView, names: Vec<String>, now: Moment) -> serde_json::Result<Face> {
-        Ok(Face { view: visible::document(view)?, names: names.iter().map(|name| visible::visible(name)).collect(), now })
+        let names = names.iter().map(|name| visible::visible(name)).collect();
+        Ok(Face { view: visible::document(view)?, names, now, connect: None })
     }
 
     /// How the certificate's days are spent.
@@ -79,6 +88,10 @@ impl Face {
     }
 
     pub(super) fn claim(&self) -> &'static str {
+        let held = self.view.checks.iter().any(|c| c.check == Check::Holding && c.verdict != Verdict::Pass);
+        if self.view.claim == Claim::AwaitingDns && held && self.records_are_right() {
+            return t::awaiting_name();
+        }
         claim_words(self.view.claim)
     }
 
@@ -86,25 +99,25 @@ impl Face {
         who(self.view.who_acts)
     }
 
-    pub(super) fn steps(&self) -> Vec<Step> {
-        let done = match self.view.claim {
-            Claim::AwaitingDns => 1,
-            Claim::Queued => 2,
-            Claim::Live if self.view.active => 4,
-            Claim::Live => 3,
-            Claim::Releasing | Claim::Released | Claim::Expired | Claim::Withdrawn => return vec![],
-        };
-        let names = ["Claimed", "DNS", "Certificate", "Edges"];
-        let state = |i: usize| {
-            if i < done {
-                "done"
-            } else if i == done {
-                "now"
-            } else {
-                "later"
-            }
-        };
-        names.iter().enumerate().map(|(i, name)| Step { name, state: state(i) }).collect()
+    /// The four lights.
+    pub(super) fn lights(&self) -> Vec<Light<'_>> {
+        lights::lights(self)
+    }
+
+    /// The records as they are entered.
+    pub(super) fn entered(&self) -> Vec<Entered<'_>> {
+        panel::entered(&self.view)
+    }
+
+    /// Who hosts the zone, where that is known.
+    pub(super) fn panel(&self) -> Option<Panel<'_>> {
+        panel::panel(&self.view)
+    }
+
+    /// Whether the last look found every record that the tenant publishes.
+    pub(super) fn records_are_right(&self) -> bool {
+        let passes = |which: Check| self.view.checks.iter().any(|c| c.check == which && c.verdict == Verdict::Pass);
+        passes(Check::Ownership) && passes(Check::Routing)
     }
 
     /// Whether records are to be published or kept.
@@ -113,7 +126,11 @@ impl Face {
     }
 
     pub(super) fn records_title(&self) -> &'static str {
-        if self.view.claim == Claim::Live { "Records to keep" } else { "Records to publish" }
+        match self.view.claim {
+            Claim::Live => t::records_to_keep(),
+            _ if self.records_are_right() => t::records_in_place(),
+            _ => t::records_to_publish(),
+        }
     }
 
     pub(super) fn can_remove(&self) -> bool {
@@ -132,39 +149,7 @@ impl Face {
         at.rfc3339()
     }
 
-    pub(super) fn check_name(&self, check: &CheckView) -> &'static str {
-        match check.check {
-            Check::Ownership => "Proof of ownership",
-            Check::Routing => "The way to us",
-            Check::Caa => "Permission for our certificate authority",
-            Check::Delegation => "The challenge name",
-            Check::Holding => "Nobody else holds the name",
-            Check::Preflight => "Requests reach us",
-        }
-    }
-
-    pub(super) fn verdict(&self, check: &CheckView) -> &'static str {
-        match check.verdict {
-            Verdict::Pass => "Right",
-            Verdict::Wait => "Not there yet",
-            Verdict::Fail => "Needs a change",
-            Verdict::Unknown => "Could not look",
-        }
-    }
-
-    pub(super) fn is_right(&self, check: &CheckView) -> bool {
-        check.verdict == Verdict::Pass
-    }
-
-    pub(super) fn mark(&self, check: &CheckView) -> &'static str {
-        match check.verdict {
-            Verdict::Pass => "good",
-            Verdict::Wait => "wait",
-            Verdict::Fail => "act",
-            Verdict::Unknown => "off",
-        }
-    }
-
+    /// Whose move a check is, in words.
     pub(super) fn check_actor(&self, check: &CheckView) -> &'static str {
         who(check.who_acts)
     }
@@ -179,15 +164,19 @@ impl Face {
 
     /// What a record is for.
     pub(super) fn record_purpose(&self, record: &Record) -> &'static str {
-        if record.kind == "TXT" { "proves that the name is yours" } else { "leads visitors to us" }
+        match record.kind.as_str() {
+            "TXT" => t::proves(),
+            "CAA" => t::permits(),
+            _ => t::leads(),
+        }
     }
 
     /// Who did it, without the id that only a log needs.
     pub(super) fn actor_name(&self, event: &EventView) -> String {
         match event.actor.split_once(' ') {
-            Some(("tenant", by)) if by.starts_with("ses_") => "you, in the portal".to_owned(),
-            Some(("tenant", by)) if by.starts_with("tok_") => "your application".to_owned(),
-            Some(("operator", by)) if by.starts_with("tok_") => "the operator".to_owned(),
+            Some(("tenant", by)) if by.starts_with("ses_") => t::you_in_portal().to_owned(),
+            Some(("tenant", by)) if by.starts_with("tok_") => t::your_application().to_owned(),
+            Some(("operator", by)) if by.starts_with("tok_") => t::the_operator().to_owned(),
             _ => visible::cut(&event.actor, 80),
         }
     }
@@ -239,24 +228,24 @@ pub(super) fn tone(claim: Claim, who_acts: Actor, serving: bool) -> &'static str
 /// A claim's state in words.
 pub(super) fn claim_words(claim: Claim) -> &'static str {
     match claim {
-        Claim::AwaitingDns => "Waiting for DNS",
-        Claim::Queued => "Certificate under way",
-        Claim::Live => "Live",
-        Claim::Releasing => "Being released",
-        Claim::Released => "Released",
-        Claim::Expired => "Ran out of time",
-        Claim::Withdrawn => "Withdrawn",
+        Claim::AwaitingDns => t::awaiting_dns(),
+        Claim::Queued => t::queued(),
+        Claim::Live => t::live(),
+        Claim::Releasing => t::releasing(),
+        Claim::Released => t::released(),
+        Claim::Expired => t::expired(),
+        Claim::Withdrawn => t::withdrawn(),
     }
 }
 
 /// Whose move it is, in words.
-fn who(actor: Actor) -> &'static str {
+pub(super) fn who(actor: Actor) -> &'static str {
     match actor {
-        Actor::Tenant => "Your move",
-        Actor::DnsProvider => "Your DNS provider’s move",
-        Actor::Platform => "Our move",
-        Actor::Ca => "The certificate authority’s move",
-        Actor::Nobody => "Nothing to do",
+        Actor::Tenant => t::your_move(),
+        Actor::DnsProvider => t::providers_move(),
+        Actor::Platform => t::our_move(),
+        Actor::Ca => t::cas_move(),
+        Actor::Nobody => t::nothing_to_do(),
     }
 }
 
@@ -265,8 +254,8 @@ fn finding(found: &Value) -> Option<String> {
     let (check, code) = (found.get("check")?.as_str()?, found.get("code")?.as_str()?);
     let observed = found.get("observed").and_then(Value::as_array).into_iter().flatten();
     let seen: Vec<&str> = observed.filter_map(Value::as_str).collect();
-    let seen = if seen.is_empty() { String::new() } else { format!(" — seen {}", seen.join(", ")) };
-    Some(format!("{check}: {code}{seen}"))
+    let alone = || format!("{check}: {code}");
+    Some(if seen.is_empty() { alone() } else { t::found_seen(check, code, seen.join(", ")).plain() })
 }
 
 /// A single value, or a list of texts; what is built of more is for programs and left to the API.
@@ -274,7 +263,7 @@ fn plain(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
         Value::Number(number) => Some(number.to_string()),
-        Value::Bool(flag) => Some(if *flag { "yes" } else { "no" }.to_owned()),
+        Value::Bool(flag) => Some(if *flag { t::yes() } else { t::no() }.to_owned()),
         Value::Array(items) => {
             let texts: Option<Vec<&str>> = items.iter().map(Value::as_str).collect();
             texts.filter(|texts| !texts.is_empty()).map(|texts| texts.join(", "))

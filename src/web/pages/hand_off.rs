@@ -2,10 +2,10 @@
 
 use askama::Template;
 use axum::extract::State;
-use axum::http::{HeaderValue, StatusCode};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
-use super::domain::face;
+use super::domain::{face, offer};
 use super::face::Face;
 use super::when::{absolute, relative};
 use crate::app::links::{self, Dead};
@@ -15,6 +15,7 @@ use crate::store::links::{FoundLink, LinkKind};
 use crate::web::input::LinkText;
 use crate::web::problem::{Problem, html};
 use crate::web::state::WebState;
+use crate::web::texts as t;
 
 #[derive(Template)]
 #[template(path = "hand_off.html")]
@@ -26,6 +27,8 @@ pub(super) struct HandOffPage {
     pub(super) ends_full: String,
     /// Where the page is told of changes.
     pub(super) live: String,
+    /// Where the records are as a file.
+    pub(super) zone_file: String,
 }
 
 /// A link that lets nobody in, with what to do about it.
@@ -41,17 +44,17 @@ impl DeadLinkPage {
     /// Of a hand-off link.
     pub(super) fn hand_off(dead: Dead) -> DeadLinkPage {
         let (title, told) = match dead {
-            Dead::Expired => ("This link has ended", "It was made for a limited time, which is over."),
-            Dead::Revoked => ("This link was taken back", "Whoever sent it to you does not share these records any more."),
-            Dead::Unknown | Dead::Used => ("This link leads nowhere", "It may have been cut off on its way to you."),
+            Dead::Expired => (t::link_ended(), t::hand_off_ended()),
+            Dead::Revoked => (t::link_taken_back(), t::hand_off_revoked()),
+            Dead::Unknown | Dead::Used => (t::link_nowhere(), t::hand_off_unknown()),
         };
-        DeadLinkPage { title, told, todo: "Ask whoever sent it to you for a new one: making it takes them a moment." }
+        DeadLinkPage { title, told, todo: t::hand_off_todo() }
     }
 
     /// The page with its status: gone, or never there.
     pub(super) fn answer(self, dead: Dead) -> Result<Response, Problem> {
         let status = if dead == Dead::Unknown { StatusCode::NOT_FOUND } else { StatusCode::GONE };
-        Ok((status, html(&self)?).into_response())
+        Ok(kept_quiet((status, html(&self)?).into_response()))
     }
 }
 
@@ -71,14 +74,25 @@ pub(in crate::web) async fn show_hand_off(
     };
     let domain = found.row.domain_id.ok_or_else(Problem::no_domain)?;
     let position = show::position(&state.app.store).await?;
+    let mut face = face(&state, &domain).await?;
+    // Not back to this page: its address is what lets people in.
+    offer(&state, &mut face, &format!("{}/connected", state.settings.public_url)).await?;
+    let secret = text.expose_str().unwrap_or_default();
     let page = HandOffPage {
-        face: face(&state, &domain).await?,
+        face,
         tenant_name: crate::web::visible::visible(&found.tenant_name),
         ends: relative(found.row.expires_at, state.app.env.now()),
         ends_full: absolute(found.row.expires_at),
-        live: format!("/hand-off/{}/live?after={position}", text.expose_str().unwrap_or_default()),
+        live: format!("/hand-off/{secret}/live?after={position}"),
+        zone_file: format!("/hand-off/{secret}/records.zone"),
     };
-    let mut response = html(&page)?.into_response();
-    response.headers_mut().insert("x-robots-tag", HeaderValue::from_static("noindex, nofollow"));
-    Ok(response)
+    Ok(kept_quiet(html(&page)?.into_response()))
+}
+
+/// What stands at a hand-off link is for nobody else: not for search engines, and no other site learns its address.
+pub(super) fn kept_quiet(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    headers.insert("x-robots-tag", HeaderValue::from_static("noindex, nofollow"));
+    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    response
 }

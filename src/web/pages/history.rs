@@ -13,6 +13,7 @@ use crate::web::auth::PageCaller;
 use crate::web::input::{Asked, Id};
 use crate::web::problem::{Problem, html};
 use crate::web::state::WebState;
+use crate::web::texts as t;
 use crate::web::visible;
 
 /// Events on a page.

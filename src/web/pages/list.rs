@@ -19,6 +19,7 @@ use crate::web::input::Asked;
 use crate::web::links::query;
 use crate::web::problem::{Problem, html};
 use crate::web::state::WebState;
+use crate::web::texts as t;
 use crate::web::visible::visible;
 
 /// Domains on a page.
@@ -28,11 +29,11 @@ const LONGEST: usize = 253;
 
 /// The filters, as the form offers them.
 const FILTERS: [(&str, &str, &[Claim]); 5] = [
-    ("", "In use", &[Claim::AwaitingDns, Claim::Queued, Claim::Live, Claim::Expired]),
-    ("live", "Live", &[Claim::Live]),
-    ("waiting", "Not live yet", &[Claim::AwaitingDns, Claim::Queued, Claim::Expired]),
-    ("removed", "Removed", &[Claim::Releasing, Claim::Released, Claim::Withdrawn]),
-    ("all", "All", &[]),
+    ("", t::in_use(), &[Claim::AwaitingDns, Claim::Queued, Claim::Live, Claim::Expired]),
+    ("live", t::live(), &[Claim::Live]),
+    ("waiting", t::not_live_yet(), &[Claim::AwaitingDns, Claim::Queued, Claim::Expired]),
+    ("removed", t::removed(), &[Claim::Releasing, Claim::Released, Claim::Withdrawn]),
+    ("all", t::all(), &[]),
 ];
 
 #[derive(Template)]
@@ -76,7 +77,7 @@ impl ListRow {
             ascii: differs.then(|| domain.hostname.clone()),
             tone: tone(domain.claim, domain.who_acts, domain.serving),
             state: if domain.claim == Claim::Live && !domain.serving {
-                "Live, not served"
+                t::live_not_served()
             } else {
                 claim_words(domain.claim)
             },

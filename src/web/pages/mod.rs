@@ -1,6 +1,7 @@
 //! Pages for people: rendered here, whole without JavaScript, styled by one file of our own.
 //!
-//! A page is one askama struct over the same document that the API gives out; words are chosen in [`face`], never in a handler.
+//! A page is one askama struct over the same document that the API gives out; its words are in `web::texts`, chosen in [`face`],
+//! [`lights`] and [`panel`], never in a handler.
 //! What stands around a page (brand, navigation, who is signed in) is `web::frame`'s. Whoever reads a signed-in page is a
 //! `PageCaller`; forms carry its session's token and are taken from our own pages only; what is not the reader's answers as what
 //! is not there. Text from outside passes `web::visible` before it is shown. One script of our own adds what only a script can:
@@ -10,14 +11,17 @@
 
 pub(super) mod add;
 pub(super) mod assets;
+pub(super) mod back;
 pub(super) mod domain;
 pub(super) mod enter;
 mod face;
 pub(super) mod hand_off;
 pub(super) mod history;
+mod lights;
 pub(super) mod list;
 pub(super) mod live;
 pub(super) mod operator;
+mod panel;
 pub(super) mod pasted;
 pub(super) mod remove;
 #[cfg(test)]
@@ -27,6 +31,7 @@ pub(super) mod sign_in;
 #[cfg(test)]
 mod tests;
 mod when;
+pub(super) mod zone_file;
 
 use askama::Template;
 use axum::extract::State;
@@ -35,6 +40,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::problem::{Problem, html};
 use super::state::WebState;
+use super::texts as t;
 use super::{auth, cookie};
 use crate::app::tokens::Principal;
 

@@ -49,15 +49,6 @@ fn parse(word: &str, rules: &NameRules) -> Result<Hostname, HostnameError> {
     })
 }
 
-/// The other half of a pair that visitors expect together: `www.` for an apex, the apex for its `www.`.
-pub(in crate::web) fn partner(name: &Hostname) -> Option<String> {
-    if name.is_apex() {
-        return Some(format!("www.{name}"));
-    }
-    let rest = name.as_str().strip_prefix("www.")?;
-    Hostname::trusted(rest).is_apex().then(|| rest.to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -83,14 +74,6 @@ mod tests {
         let many: String = (0..150).map(|n| format!("h{n}.acme.com\n")).collect();
         let (first, rest) = read(&many, &NameRules::default());
         assert_eq!((first.len(), rest.len(), rest[0].as_str()), (100, 50, "h100.acme.com"));
-    }
-
-    #[test]
-    fn www_and_apex_belong_together() {
-        let of = |name: &str| partner(&Hostname::trusted(name));
-        assert_eq!(of("acme.co.uk"), Some("www.acme.co.uk".into()));
-        assert_eq!(of("www.acme.co.uk"), Some("acme.co.uk".into()));
-        assert_eq!((of("support.acme.com"), of("www.support.acme.com")), (None, None));
     }
 
     proptest! {

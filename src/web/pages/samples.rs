@@ -35,6 +35,8 @@ fn check(check: Check, reason: Reason, expected: &str, observed: &[&str], advice
         expected: expected.into(),
         observed: observed.iter().map(|line| (*line).to_owned()).collect(),
         seen_by: vec!["ns1.dns.example".into(), "ns2.dns.example".into()],
+        views: vec![],
+        old_until: None,
         who_acts: reason.acts(),
         advice: advice.into(),
         record_to_publish: vec![],
@@ -84,6 +86,9 @@ fn base(hostname: &str, claim: Claim) -> DomainView {
         certificate: None,
         rollout: RolloutView::default(),
         public_probe: None,
+        partner: None,
+        redirect_to: None,
+        redirecting: false,
         attempt: AttemptView {
             value: VALUE.into(),
             opened_at: ago(600),

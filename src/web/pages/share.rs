@@ -18,6 +18,7 @@ use crate::web::form::{self, Button};
 use crate::web::input::{Form, Id};
 use crate::web::problem::{Problem, html};
 use crate::web::state::WebState;
+use crate::web::texts as t;
 
 #[derive(Template)]
 #[template(path = "shared.html")]

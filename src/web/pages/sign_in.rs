@@ -19,6 +19,7 @@ use crate::web::links::local_path;
 use crate::web::pace::Gate;
 use crate::web::problem::{Problem, html};
 use crate::web::state::WebState;
+use crate::web::texts as t;
 
 #[derive(Template)]
 #[template(path = "sign_in.html")]

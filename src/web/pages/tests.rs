@@ -22,7 +22,15 @@ fn face(view: &DomainView) -> Face {
 fn render(view: &DomainView) -> String {
     let shared =
         vec![Shared { id: "lnk_1".into(), made: "just now".into(), ends: "in 7 days".into(), ends_full: "then".into() }];
-    let page = DomainPage { face: face(view), csrf: "00ff".into(), asked: true, operator: true, position: 7, shared };
+    let page = DomainPage {
+        face: face(view),
+        csrf: "00ff".into(),
+        notice: Some("We are looking right now."),
+        operator: true,
+        position: 7,
+        shared,
+        zone_file: "/domains/x/records.zone".into(),
+    };
     page.render().unwrap()
 }
 
@@ -56,6 +64,8 @@ fn others(text: &str, view: &DomainView) -> Vec<String> {
         added: vec![Added { id: id.clone(), name: hostile(), typed: Some(hostile()), new: true }],
         refused: vec![Refused { typed: hostile(), why: hostile() }],
         left: 3,
+        with_partner: true,
+        redirect: true,
         partners: vec![hostile(), hostile()],
     };
     let hand_off = HandOffPage {
@@ -64,6 +74,7 @@ fn others(text: &str, view: &DomainView) -> Vec<String> {
         ends: "soon".into(),
         ends_full: "then".into(),
         live: "/hand-off/x/live".into(),
+        zone_file: "/hand-off/x/records.zone".into(),
     };
     let history = HistoryPage { face: face(view), events: view.events.clone(), older: Some(3), first: false };
     let shared = SharedPage { id, hostname: hostile(), url: hostile(), ends: "soon".into(), ends_full: "then".into() };

@@ -1,20 +1,25 @@
 //! Times in words.
 
 use crate::model::moment::Moment;
+use crate::web::texts as t;
 
 /// `in 15 seconds`, `3 minutes ago`, `just now`.
 pub(super) fn relative(at: Moment, now: Moment) -> String {
     let (ahead, span) = if at > now { (true, at.since(now)) } else { (false, now.since(at)) };
     let seconds = span.as_secs();
-    let (n, unit) = match seconds {
-        0..=1 => return if ahead { "in a moment".into() } else { "just now".into() },
-        2..=119 => (seconds, "second"),
-        120..=7_199 => (seconds / 60, "minute"),
-        7_200..=172_799 => (seconds / 3_600, "hour"),
-        _ => (seconds / 86_400, "day"),
+    let said = match (seconds, ahead) {
+        (0..=1, true) => return t::in_a_moment().to_owned(),
+        (0..=1, false) => return t::just_now().to_owned(),
+        (2..=119, true) => t::in_seconds(seconds),
+        (2..=119, false) => t::seconds_ago(seconds),
+        (120..=7_199, true) => t::in_minutes(seconds / 60),
+        (120..=7_199, false) => t::minutes_ago(seconds / 60),
+        (7_200..=172_799, true) => t::in_hours(seconds / 3_600),
+        (7_200..=172_799, false) => t::hours_ago(seconds / 3_600),
+        (_, true) => t::in_days(seconds / 86_400),
+        (_, false) => t::days_ago(seconds / 86_400),
     };
-    let plural = if n == 1 { "" } else { "s" };
-    if ahead { format!("in {n} {unit}{plural}") } else { format!("{n} {unit}{plural} ago") }
+    said.plain()
 }
 
 /// `29 Nov 2026, 23:05:10 UTC`, without the date's zero or the T and Z of machines.

@@ -6,6 +6,7 @@ use super::source::{Reach, Token, module_of, reaches, tokens};
 const LAYERS: &[&[&str]] = &[
     &["lib", "main"],
     &["cli"],
+    &["simulate"],
     &["sandbox"],
     &["roles"],
     &["web", "jobs", "edge", "agent"],

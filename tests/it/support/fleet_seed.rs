@@ -53,6 +53,7 @@ fn evidence(part: &Part, now: Moment) -> String {
             expected: "CNAME support.customer.example → customer.app.example, or an ALIAS at the apex".to_owned(),
             observed: vec!["ns1.dns.example: support.customer.example → shops.elsewhere.example".to_owned(); 2],
             seen_by: vec!["ns1.dns.example".to_owned(), "ns2.dns.example".to_owned()],
+            views: vec![],
             advice: "At the DNS of customer.example, change the CNAME record of host “support”.".to_owned(),
             found_at: None,
             found_via: None,

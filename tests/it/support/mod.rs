@@ -1,7 +1,6 @@
 //! What the integration tests share.
 
 pub mod browser;
-pub mod direct_ca;
 pub mod dns_ask;
 pub mod dns_corpus;
 pub mod dns_real;
@@ -16,3 +15,4 @@ pub mod services;
 pub mod stores;
 pub mod visitor;
 pub mod web;
+pub mod wire_ca;

@@ -1,7 +1,7 @@
 //! The deterministic rig: real use cases on a hand-driven clock and queue, with scripted DNS, an in-process CA and an edge
 //! that is a row. One seed drives everything; a worker can be dropped at any boundary of any step.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -20,18 +20,18 @@ use nameplate::model::claim::Claim;
 use nameplate::model::domain::RoutingMode;
 use nameplate::model::hostname::Hostname;
 use nameplate::model::id::{DomainId, EdgeId, IssuerId, TenantId};
-use nameplate::model::ledger::{Limit, ORDERS_PER_ACCOUNT};
+use nameplate::model::ledger::Limit;
+use nameplate::model::limits::{self, LimitName, Limits};
 use nameplate::model::look::Platform;
 use nameplate::model::moment::Moment;
 use nameplate::model::standing;
 use nameplate::reach::{Answer, Place, Reach, ReachError, Reply, Served};
+use nameplate::sandbox::ca::DirectCa;
 use nameplate::store::issuers::{self, IssuerSeed};
 use nameplate::store::{OpenSettings, Store, edges, sql};
 use nameplate::vault::distribution::{DistributionKey, Preflight};
 use nameplate::vault::{Context, MasterKey, Vault};
 use tokio::sync::Notify;
-
-use super::direct_ca::DirectCa;
 
 /// Cuts the worker at the n-th boundary it crosses from now on: the step's future is dropped there.
 #[derive(Clone, Default)]
@@ -159,17 +159,23 @@ pub struct Rig {
     workers: AtomicUsize,
 }
 
-async fn seed_issuer(store: &Store, env: &Env, name: &str, limit: Limit) {
+async fn seed_issuer(store: &Store, env: &Env, name: &str, limits: Limits) {
     let seed = IssuerSeed {
         name: name.to_owned(),
         directory: "https://ca.test/directory".to_owned(),
         preference: 0,
-        limits: BTreeMap::from([(ORDERS_PER_ACCOUNT.to_owned(), limit)]),
-        spent_before: 0,
+        limits,
+        ..IssuerSeed::default()
     };
     let mut tx = store.begin().await.unwrap();
     issuers::seed(&mut tx, &[seed], env.now(), || mint!(env, IssuerId)).await.unwrap();
     tx.commit().await.unwrap();
+}
+
+/// Let's Encrypt's limits with another one on orders, and room for all that a test has under its one registered domain.
+fn orders(limit: Limit) -> Limits {
+    let roomy = (LimitName::CertificatesPerDomain, Limit { burst: 10_000, per_secs: 604_800 });
+    limits::usual().into_iter().chain([(LimitName::OrdersPerAccount, limit), roomy]).collect()
 }
 
 pub const START: Moment = Moment::from_secs(1_800_000_000);
@@ -187,6 +193,11 @@ impl Rig {
 
     /// A world whose CA takes so many orders.
     pub async fn with_limit(seed: u64, url: &str, limit: Limit) -> Rig {
+        Rig::with_limits(seed, url, orders(limit)).await
+    }
+
+    /// A world whose CA has these limits.
+    pub async fn with_limits(seed: u64, url: &str, limits: Limits) -> Rig {
         rustls::crypto::aws_lc_rs::default_provider().install_default().ok();
         let hand = Hand::new(START, seed);
         let env = hand.env();
@@ -198,7 +209,7 @@ impl Rig {
         zones.add_zone("acme.test", "ns1.acme.test", server);
         zones.add_zone("app.example", "ns1.app.example", server);
         zones.add("*.app.example. 60 IN A 192.0.2.80").unwrap();
-        let ca = DirectCa::new(&env);
+        let ca = DirectCa::new(&env).unwrap();
         let edge_side = EdgeSide::default();
         let tokens = edge_side.tokens.clone();
         ca.fetch_by(Arc::new(move |_, token| tokens.lock().unwrap().get(token).cloned()));
@@ -227,16 +238,16 @@ impl Rig {
                 apex_target: None,
                 preflight: true,
                 min_edges: 1,
-                contacts: Vec::new(),
             }),
             worker: "worker-0".into(),
             bells: Bells::default(),
             fleet: app::fleet::Snapshots::default(),
             outage: Arc::default(),
+            lap: Arc::default(),
             boundary: Arc::new(scissors.clone()),
             meters: Arc::default(),
         };
-        seed_issuer(&store, &env, "main", limit).await;
+        seed_issuer(&store, &env, "main", limits).await;
         let mut tx = store.begin().await.unwrap();
         tx.execute(sql(
             "INSERT INTO feed (id, epoch, last_seq, last_position, signing_key, tls_key, tls_cert) VALUES (1, 7, 0, 0, $1, $1, '')",
@@ -283,7 +294,32 @@ impl Rig {
     pub async fn rename_issuer(&mut self, name: &str) {
         let authority: Arc<dyn Authority> = self.ca.clone();
         self.app.authorities = Arc::new(HashMap::from([(name.to_owned(), authority)]));
-        seed_issuer(&self.app.store, &self.env, name, Limit { burst: 300, per_secs: 10_800 }).await;
+        seed_issuer(&self.app.store, &self.env, name, limits::usual()).await;
+    }
+
+    /// A second CA, which is asked where the first may not or cannot issue. It calls itself by its name and `.test` in CAA.
+    pub async fn add_issuer(&mut self, name: &str) -> Arc<DirectCa> {
+        let ca = DirectCa::called(&self.env, &format!("{name}.test")).unwrap();
+        let tokens = self.edge_side.tokens.clone();
+        ca.fetch_by(Arc::new(move |_, token| tokens.lock().unwrap().get(token).cloned()));
+        let (first, second): (Arc<dyn Authority>, Arc<dyn Authority>) = (self.ca.clone(), ca.clone());
+        self.app.authorities = Arc::new(HashMap::from([("main".to_owned(), first), (name.to_owned(), second)]));
+        let seed = IssuerSeed {
+            name: name.to_owned(),
+            directory: format!("https://{name}.test/directory"),
+            preference: 10,
+            limits: limits::usual(),
+            ..IssuerSeed::default()
+        };
+        let mut tx = self.app.store.begin().await.unwrap();
+        issuers::add(&mut tx, &seed, self.env.now(), &mint!(self.env, IssuerId)).await.unwrap();
+        tx.commit().await.unwrap();
+        ca
+    }
+
+    /// Another registered domain, with servers of its own.
+    pub fn also_zone(&self, zone: &str) {
+        self.zones.add_zone(zone, &format!("ns1.{zone}"), "192.0.2.53".parse().unwrap());
     }
 
     async fn enrol_edge(&self) {
@@ -577,6 +613,18 @@ impl Rig {
                 "SELECT count(*) AS n FROM spends p JOIN grants g ON g.id = p.grant_id WHERE g.state = 'returned'",
             ))
             .await,
+        );
+        none(
+            "a spend that nobody will ever settle: its order is over",
+            self.count(sql("SELECT count(*) AS n FROM spends p JOIN grants g ON g.id = p.grant_id \
+                 JOIN orders o ON o.id = g.order_id WHERE p.counts <> 'order' AND o.state IN ('issued', 'failed', 'lost')"))
+                .await,
+        );
+        none(
+            "an open grant without one spend for each limit",
+            self.count(sql("SELECT count(*) AS n FROM grants g WHERE g.state = 'open' AND \
+                 (SELECT count(*) FROM spends p WHERE p.grant_id = g.id) <> 5"))
+                .await,
         );
         self.check_standing().await;
     }

@@ -120,6 +120,7 @@ impl Web {
             portal: config.portal.clone(),
             brand: Brand::new(&config.brand).unwrap(),
             api: config.api,
+            connect: None,
         };
         let state = WebState::new(rig.app.clone(), settings);
         let operator = Web::mint(&rig, &Principal::Operator).await;

@@ -4,22 +4,25 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Html;
 
+use super::budget::{TokenLine, trouble};
 use super::edges::EdgeLine;
 use super::expiry::within;
 use super::line::Line;
 use super::queue::{QueueView, queue_views};
 use super::{Operator, When, actor_tone, actor_word, claim_tone, claim_word, grouped, share};
-use crate::app::fleet::{self, Budget, Overview, Snapshot, Tokens};
+use crate::app::fleet::{self, Overview, Snapshot};
 use crate::model::claim::Claim;
 use crate::model::evidence::Actor;
+use crate::model::limits::Closed;
 use crate::model::moment::Moment;
 use crate::model::standing::Standing;
 use crate::web::problem::{Problem, html};
 use crate::web::state::WebState;
 use crate::web::visible::visible;
 
-/// So many edges, and so many places of each queue, are on the first page; each has a page of its own.
+/// So many edges, lines of each ledger, and places of each queue are on the first page; each has a page of its own.
 const EDGES: usize = 12;
+const TOKENS: usize = 6;
 const PLACES: usize = 5;
 
 /// A bar of a picture, with what it says in words.
@@ -44,18 +47,6 @@ struct Group {
     tone: &'static str,
     n: String,
     rows: Vec<Line>,
-}
-
-pub(super) struct TokenLine {
-    issuer: String,
-    limit: String,
-    key: String,
-    left: u32,
-    burst: u32,
-    width: i64,
-    open: u32,
-    next: When,
-    full: When,
 }
 
 #[derive(Template)]
@@ -109,7 +100,7 @@ fn page(o: &Overview, now: Moment, min_edges: usize) -> Page {
         groups: o.groups.iter().map(group).collect(),
         more_groups: o.more_groups,
         queues: queue_views(&s.queues, now, PLACES),
-        tokens: o.budgets.iter().flat_map(|b| b.tokens.iter().map(|t| token_line(b, t, now))).collect(),
+        tokens: o.budgets.iter().flat_map(|b| b.tokens.iter().take(TOKENS).map(|t| TokenLine::of(b, t, now))).collect(),
         edges: o.edges.edges.iter().take(EDGES).map(|e| EdgeLine::of(e, now)).collect(),
         edge_count: o.edges.edges.len(),
         counted_edges: o.edges.counted(),
@@ -137,7 +128,12 @@ fn alarms(o: &Overview, now: Moment, min_edges: usize) -> Vec<String> {
         0 => {}
         n => out.push(format!("{n} certificates are on an edge that does not serve them.")),
     }
-    for budget in &o.budgets {
+    for budget in o.budgets.iter().filter(|b| b.in_use) {
+        out.extend(trouble(budget, now));
+        let shut = budget.tokens.iter().filter(|t| t.closed.as_ref().is_some_and(|s| s.why == Closed::Paused)).count();
+        if shut > 0 {
+            out.push(format!("{} paused {shut} names or more until somebody visits its page.", budget.issuer));
+        }
         if let Some(until) = budget.paused_until {
             out.push(format!("{} lets nothing through before {}.", budget.issuer, When::at(until, now).full));
         }
@@ -186,18 +182,4 @@ fn claims(s: &Snapshot) -> Vec<Bar> {
         .iter()
         .map(|claim| bar(claim_word(*claim), claim_tone(*claim), s.domains(|c| c.claim == *claim), all, None))
         .collect()
-}
-
-fn token_line(budget: &Budget, t: &Tokens, now: Moment) -> TokenLine {
-    TokenLine {
-        issuer: budget.issuer.clone(),
-        limit: t.limit_name.replace('_', " "),
-        key: t.key.clone(),
-        left: t.left,
-        burst: t.limit.burst,
-        width: share(i64::from(t.left), i64::from(t.limit.burst)),
-        open: t.open,
-        next: When::at(t.next_at.max(budget.paused_until.unwrap_or(now)), now),
-        full: When::at(t.full_at, now),
-    }
 }

@@ -32,6 +32,8 @@ pub(super) struct PlaceLine {
     pub(super) tenant: String,
     pub(super) lane: &'static str,
     pub(super) eta: Option<When>,
+    /// The limit of its own that has no room for it.
+    pub(super) held: Option<&'static str>,
 }
 
 /// The queues with their first places.
@@ -60,6 +62,7 @@ fn view(q: &IssuerQueue, now: Moment, places: usize) -> QueueView {
                 tenant: o.tenant_slug.clone(),
                 lane: o.lane.as_str(),
                 eta: when(o.eta.map(|at| at.max(now)), now),
+                held: o.held.map(|(limit, _)| limit.words()),
             })
             .collect(),
     }

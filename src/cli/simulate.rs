@@ -1,0 +1,117 @@
+//! `nameplate simulate`: the product on virtual time, to plan capacity with.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::Out;
+use crate::env::Env;
+use crate::model::ledger::Limit;
+use crate::model::moment::Moment;
+use crate::simulate::{self, ImportOptions, ImportReport};
+
+#[derive(Subcommand)]
+pub(super) enum SimulateCommand {
+    /// An import of thousands of names at one CA account: when it ends, and how near the limits it comes
+    Import(ImportArgs),
+}
+
+#[derive(Args)]
+pub(super) struct ImportArgs {
+    /// Names in the import
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    domains: u32,
+    /// Registered domains that they are under [default: one each]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    registered_domains: Option<u32>,
+    /// Claims made by hand meanwhile [default: one for a hundred names]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=100_000))]
+    single_claims: Option<u32>,
+    /// Workers
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
+    workers: u32,
+    /// The account's limit on new orders, as ORDERS/SECONDS
+    #[arg(long, default_value = "300/10800", value_parser = limit)]
+    limits: Limit,
+    /// When it begins, as RFC 3339 [default: now]
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    start: Option<Moment>,
+    /// What all chance is drawn from; the same seed makes the same history
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Let no worker die
+    #[arg(long)]
+    no_crashes: bool,
+    /// Write the chart there
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+}
+
+fn limit(text: &str) -> Result<Limit, String> {
+    let read = || -> Option<Limit> {
+        let (burst, per) = text.split_once('/')?;
+        let limit = Limit { burst: burst.parse().ok()?, per_secs: per.parse().ok()? };
+        (limit.burst > 0 && limit.per_secs > 0).then_some(limit)
+    };
+    read().ok_or_else(|| "expected ORDERS/SECONDS, both at least 1, like 300/10800".to_owned())
+}
+
+fn moment(text: &str) -> Result<Moment, String> {
+    Moment::from_rfc3339(text).ok_or_else(|| "expected a time like 2027-01-15T08:00:00Z".to_owned())
+}
+
+pub(super) async fn run(env: &Env, command: SimulateCommand, out: &mut Out<'_>) -> anyhow::Result<()> {
+    let SimulateCommand::Import(args) = command;
+    let domains = usize::try_from(args.domains)?;
+    let mut options = ImportOptions::of(domains, args.seed, args.start.unwrap_or_else(|| env.now()));
+    options.registered_domains = args.registered_domains.map(usize::try_from).transpose()?;
+    options.workers = usize::try_from(args.workers)?;
+    options.limits.orders = args.limits;
+    options.crashes = !args.no_crashes;
+    if let Some(singles) = args.single_claims {
+        options.singles = usize::try_from(singles)?;
+    }
+    let report = simulate::simulate_import(options, env, &mut |_| {}).await?;
+    if let Some(file) = &args.svg {
+        std::fs::write(file, simulate::svg(&report.hours, report.domains + report.single_claims))?;
+    }
+    if out.json {
+        out.document(&report)?;
+    } else {
+        print(&report, out)?;
+    }
+    Ok(())
+}
+
+fn print(report: &ImportReport, out: &mut Out<'_>) -> std::io::Result<()> {
+    for line in simulate::terminal(&report.hours, report.domains + report.single_claims) {
+        out.line(&line)?;
+    }
+    out.line(&format!(
+        "{} names and {} claims by hand: the last certificate after {:.2} h; the account's limit allows {:.2} h at best ({:+.2} %).",
+        report.domains, report.single_claims, report.last_certificate_hours, report.floor_hours, report.above_floor_pct
+    ))?;
+    out.line(&format!(
+        "{} orders, {} refused for a limit, {} placed twice, {} second certificates; {} workers died, {} answers lost with them.",
+        report.orders,
+        report.rate_limited,
+        report.duplicate_orders,
+        report.second_certificates,
+        report.crashes,
+        report.lost_orders
+    ))?;
+    for lane in &report.lanes {
+        out.line(&format!(
+            "{:>8}: {} grants, waited {:.1} s in the middle, {:.1} s at p99",
+            lane.lane, lane.grants, lane.p50_s, lane.p99_s
+        ))?;
+    }
+    out.line(&format!(
+        "Times told were off by {:.2} % of what remained at p95 ({} of them).",
+        report.eta_error_p95_pct, report.eta_samples
+    ))?;
+    for used in &report.limits {
+        out.line(&format!("{}: {:.1} % full at most", used.limit, used.fullest_pct))?;
+    }
+    out.line(&format!("Simulated in {:.1} s.", report.wall_s))
+}

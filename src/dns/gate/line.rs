@@ -1,0 +1,219 @@
+//! Waiting for a turn: the tables of `model::traffic`, and whoever sleeps until theirs comes.
+//!
+//! Nobody runs the line: whoever enters, leaves or wakes lets those go whose turn it is. Each sleeps until about their own
+//! turn, so that somebody is awake at each.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+
+use crate::env::Env;
+use crate::model::look::Lane;
+use crate::model::traffic::{Entered, Request, Traffic};
+
+/// The longest sleep: by then whoever had to be awake for us may have gone away.
+const NAP: Duration = Duration::from_millis(250);
+
+pub(super) struct Line<K> {
+    inner: Mutex<Inner<K>>,
+    env: Env,
+}
+
+struct Inner<K> {
+    traffic: Traffic<K>,
+    bells: HashMap<u64, oneshot::Sender<()>>,
+}
+
+/// A place: in the line, and then past it. Given back when dropped, wherever it is.
+pub(super) struct Place<K: Clone + Eq + Hash> {
+    line: Arc<Line<K>>,
+    lane: Lane,
+    number: u64,
+}
+
+impl<K: Clone + Eq + Hash> Line<K> {
+    pub fn new(env: &Env) -> Self {
+        Line { inner: Mutex::new(Inner { traffic: Traffic::default(), bells: HashMap::new() }), env: env.clone() }
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner<K>> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn rows(&self) -> usize {
+        self.inner().traffic.rows()
+    }
+
+    /// Waits for a turn; about how long it would take, when that is more than the patience there is.
+    pub async fn enter(self: &Arc<Self>, request: Request<K>, patience: Option<Duration>) -> Result<Place<K>, Duration> {
+        let (env, lane) = (&self.env, request.lane);
+        let began = env.now();
+        let (bell, mut rung) = oneshot::channel();
+        let (place, mut wait) = {
+            let mut inner = self.inner();
+            let (number, entered) = inner.traffic.enter(request, began);
+            let place = Place { line: Arc::clone(self), lane, number };
+            match entered {
+                Entered::Now => return Ok(place),
+                Entered::Waits(about) if patience.is_some_and(|p| about > p) => {
+                    drop(inner);
+                    return Err(about);
+                }
+                Entered::Waits(about) => {
+                    inner.bells.insert(number, bell);
+                    // The turn may be open while an earlier one is not: then it is ours by right of the lane.
+                    inner.give(env);
+                    (place, about)
+                }
+            }
+        };
+        loop {
+            let left = patience.map(|p| p.saturating_sub(env.now().since(began)));
+            if left.is_some_and(|l| l.is_zero()) {
+                // The number is out of the line before its bell is looked at for the last time.
+                let mut inner = self.inner();
+                inner.give(env);
+                if rung.try_recv().is_ok() {
+                    return Ok(place);
+                }
+                let about = inner.traffic.opens_in(lane, place.number, env.now()).unwrap_or_default();
+                drop(inner);
+                return Err(about.max(patience.unwrap_or_default()));
+            }
+            let nap = wait.clamp(Duration::from_micros(500), left.map_or(NAP, |l| l.min(NAP)));
+            tokio::select! {
+                biased;
+                _ = &mut rung => return Ok(place),
+                () = env.sleep(nap) => {}
+            }
+            let mut inner = self.inner();
+            inner.give(env);
+            wait = inner.traffic.opens_in(lane, place.number, env.now()).unwrap_or(NAP);
+        }
+    }
+}
+
+impl<K: Clone + Eq + Hash> Inner<K> {
+    fn give(&mut self, env: &Env) {
+        for number in self.traffic.give(env.now()) {
+            if let Some(bell) = self.bells.remove(&number) {
+                // Whoever is gone gives the place back when it is dropped.
+                let _ = bell.send(());
+            }
+        }
+    }
+}
+
+impl<K: Clone + Eq + Hash> Place<K> {
+    /// Whether one more piece of the same may begin now.
+    pub fn again(&self) -> bool {
+        self.line.inner().traffic.again(self.number, self.line.env.now())
+    }
+}
+
+impl<K: Clone + Eq + Hash> Drop for Place<K> {
+    fn drop(&mut self) {
+        let mut inner = self.line.inner();
+        inner.bells.remove(&self.number);
+        inner.traffic.leave(self.lane, self.number);
+        inner.give(&self.line.env);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::env::manual::Hand;
+    use crate::model::moment::Moment;
+    use crate::model::traffic::Cap;
+
+    fn request(lane: Lane, cap: Cap) -> Request<&'static str> {
+        Request { lane, tenant: None, caps: vec![("all", cap)] }
+    }
+
+    async fn settle() {
+        for _ in 0..50 {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_line_moves_by_itself_and_the_urgent_go_first() {
+        let hand = Hand::new(Moment::from_secs(1_000), 1);
+        let line = Arc::new(Line::new(&hand.env()));
+        let went = Arc::new(Mutex::new(Vec::new()));
+        let cap = Cap::per_second(3);
+        let mut tasks = Vec::new();
+        for (n, lane) in [(0, Lane::Bulk), (1, Lane::Bulk), (2, Lane::Bulk), (3, Lane::CheckNow)] {
+            let (line, went, env) = (line.clone(), went.clone(), hand.env());
+            tasks.push(tokio::spawn(async move {
+                let place = line.enter(request(lane, cap), None).await.unwrap();
+                went.lock().unwrap().push((n, env.now().micros() / 1_000 % 1_000_000));
+                drop(place);
+            }));
+            settle().await;
+        }
+        for _ in 0..40 {
+            hand.advance(Duration::from_millis(100));
+            settle().await;
+        }
+        for task in tasks {
+            task.await.unwrap();
+        }
+        assert_eq!(*went.lock().unwrap(), [(0, 0), (3, 500), (1, 1_000), (2, 1_500)]);
+    }
+
+    #[tokio::test]
+    async fn whoever_has_no_patience_is_told_how_long_it_would_be() {
+        let hand = Hand::new(Moment::from_secs(1_000), 1);
+        let line = Arc::new(Line::new(&hand.env()));
+        let cap = Cap::per_second(1);
+        let _first = line.enter(request(Lane::Single, cap), None).await.unwrap();
+        let patience = Some(Duration::from_millis(1_500));
+        let waiting = tokio::spawn({
+            let line = line.clone();
+            async move { line.enter(request(Lane::Single, cap), patience).await.map(|_| ()) }
+        });
+        settle().await;
+        // A second and a half is enough for the second in the line, not for the third.
+        assert_eq!(line.enter(request(Lane::Bulk, cap), patience).await.err(), Some(Duration::from_secs(2)));
+        hand.advance(Duration::from_millis(250));
+        settle().await;
+        while !waiting.is_finished() {
+            hand.advance(Duration::from_millis(250));
+            settle().await;
+        }
+        assert_eq!(waiting.await.unwrap(), Ok(()));
+        assert_eq!(hand.env().now(), Moment::from_secs(1_001));
+    }
+
+    #[tokio::test]
+    async fn places_of_those_who_went_away_are_given_on() {
+        let hand = Hand::new(Moment::from_secs(1_000), 1);
+        let line = Arc::new(Line::new(&hand.env()));
+        let cap = Cap::at_once(1);
+        let first = line.enter(request(Lane::Single, cap), None).await.unwrap();
+        let gone = tokio::spawn({
+            let line = line.clone();
+            async move { line.enter(request(Lane::CheckNow, cap), None).await.map(|_| ()) }
+        });
+        settle().await;
+        let second = tokio::spawn({
+            let line = line.clone();
+            async move { line.enter(request(Lane::Bulk, cap), None).await.map(|_| ()) }
+        });
+        settle().await;
+        gone.abort();
+        assert!(gone.await.unwrap_err().is_cancelled());
+        drop(first);
+        settle().await;
+        assert!(second.is_finished(), "the place went to somebody who is gone");
+        hand.advance(Duration::from_secs(1));
+        let _third = line.enter(request(Lane::Bulk, cap), Some(Duration::ZERO)).await.unwrap();
+        let inner = line.inner();
+        assert!(inner.bells.is_empty(), "{} bells", inner.bells.len());
+    }
+}

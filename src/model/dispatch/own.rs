@@ -1,0 +1,141 @@
+//! An order's own limits: its registered domain and its name. Who finds room there is offered it and competes for the account;
+//! who finds none waits in that limit's line.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap, HashMap};
+use std::time::Duration;
+
+use super::{Waiting, as_if_answered};
+use crate::model::ledger::{Bucket, Limit, Spent, settle};
+use crate::model::limits::{LimitName, Limits, spends};
+use crate::model::moment::Moment;
+use crate::model::order::Lane;
+
+/// One key of one limit.
+struct Key {
+    name: LimitName,
+    limit: Limit,
+    bucket: Bucket,
+    /// Orders that compete for the account with room here set aside for them.
+    offered: u32,
+    /// Orders that wait for room here.
+    line: BTreeSet<(Lane, usize)>,
+}
+
+impl Key {
+    fn has_room(&self, at: Moment) -> bool {
+        self.bucket.available(self.limit, at) > self.offered
+    }
+
+    /// When there is room for one more than was offered; nothing while all there can be is offered: a spend tells then.
+    fn next_room(&self) -> Option<Moment> {
+        let ahead = self.limit.interval() * self.offered;
+        (self.offered < self.limit.burst).then(|| self.bucket.tat + ahead - self.limit.tolerance())
+    }
+}
+
+/// One order.
+struct Item {
+    keys: Vec<usize>,
+    held_by: Option<LimitName>,
+    room_at: Moment,
+}
+
+pub(super) struct OwnLimits {
+    keys: Vec<Key>,
+    items: Vec<Item>,
+    refills: BinaryHeap<Reverse<(Moment, usize)>>,
+}
+
+impl OwnLimits {
+    pub(super) fn new(waiting: &[Waiting], limits: &Limits, spent: &Spent, now: Moment) -> Self {
+        let own: Limits = limits.iter().filter(|(l, _)| **l != LimitName::OrdersPerAccount).map(|(l, n)| (*l, *n)).collect();
+        let mut keys: Vec<Key> = Vec::new();
+        let mut known: HashMap<(LimitName, &str), usize> = HashMap::new();
+        let mut items = Vec::with_capacity(waiting.len());
+        // Almost no key has a row: those that have are found by their text alone, without a copy of it for each question.
+        let mut rows: HashMap<(LimitName, &str), Bucket> = HashMap::new();
+        rows.extend(spent.iter().map(|((limit, key), bucket)| ((*limit, key.as_str()), *bucket)));
+        for w in waiting {
+            let of_order = spends(&own, &w.name).map(|(name, limit, key)| {
+                *known.entry((name, key)).or_insert_with(|| {
+                    let row = rows.get(&(name, key)).copied().unwrap_or_default();
+                    let bucket = as_if_answered(row, limit, now);
+                    keys.push(Key { name, limit, bucket, offered: 0, line: BTreeSet::new() });
+                    keys.len() - 1
+                })
+            });
+            items.push(Item { keys: of_order.collect(), held_by: None, room_at: Moment::default() });
+        }
+        OwnLimits { keys, items, refills: BinaryHeap::new() }
+    }
+
+    /// Whether the order has room under all its limits, which is then set aside; else it waits in the line of the limit that
+    /// has room last.
+    pub(super) fn admit(&mut self, n: usize, lane: Lane, at: Moment) -> bool {
+        let full = self.items[n].keys.iter().copied().filter(|k| !self.keys[*k].has_room(at));
+        let last = full.max_by_key(|k| self.keys[*k].next_room().unwrap_or(Moment::NEVER));
+        let item = &mut self.items[n];
+        let Some(k) = last else {
+            item.room_at = at;
+            for k in &item.keys {
+                self.keys[*k].offered += 1;
+            }
+            return true;
+        };
+        item.held_by = item.held_by.or(Some(self.keys[k].name));
+        self.keys[k].line.insert((lane, n));
+        self.await_room(k, at);
+        false
+    }
+
+    /// Looks at the line again when there can be room, which is later than `at`.
+    fn await_room(&mut self, k: usize, at: Moment) {
+        if let Some(room) = self.keys[k].next_room() {
+            self.refills.push(Reverse((room.max(at + Duration::from_micros(1)), k)));
+        }
+    }
+
+    /// When somebody in a line may have room.
+    pub(super) fn next_at(&self) -> Option<Moment> {
+        self.refills.peek().map(|Reverse((at, _))| *at)
+    }
+
+    /// Orders in lines that have room now.
+    pub(super) fn freed(&mut self, at: Moment) -> Vec<usize> {
+        let mut freed = Vec::new();
+        while let Some(Reverse((_, k))) = self.refills.peek().copied().filter(|Reverse((when, _))| *when <= at) {
+            self.refills.pop();
+            while self.keys[k].has_room(at)
+                && let Some((lane, n)) = self.keys[k].line.pop_first()
+            {
+                if self.admit(n, lane, at) {
+                    freed.push(n);
+                }
+            }
+            if !self.keys[k].line.is_empty() {
+                self.await_room(k, at);
+            }
+        }
+        freed
+    }
+
+    /// The order got its grant at `at`.
+    pub(super) fn spend(&mut self, n: usize, at: Moment) {
+        for i in 0..self.items[n].keys.len() {
+            let k = self.items[n].keys[i];
+            let key = &mut self.keys[k];
+            key.offered -= 1;
+            key.bucket.tat = settle(key.bucket.tat, at, key.limit);
+            if !key.line.is_empty() {
+                self.await_room(k, at);
+            }
+        }
+    }
+
+    /// The limit that had no room for the order when it came, and when it had.
+    pub(super) fn held(&self, n: usize) -> Option<(LimitName, Moment)> {
+        let item = &self.items[n];
+        item.held_by.map(|limit| (limit, item.room_at))
+    }
+}

@@ -1,0 +1,101 @@
+use super::english::ALL;
+use super::said::Said;
+use super::stay_in_zone;
+
+#[test]
+fn every_text_has_its_values_and_no_other() {
+    let mut keys: Vec<&str> = ALL.iter().map(|(key, ..)| *key).collect();
+    let count = keys.len();
+    keys.sort_unstable();
+    keys.dedup();
+    assert_eq!(keys.len(), count, "a key stands twice");
+    for (key, text, values) in ALL {
+        assert!(!text.is_empty() && text.trim() == *text || text.starts_with(' ') || text.ends_with(' '), "{key}");
+        let Some(values) = values else {
+            assert!(!text.contains(['{', '}', '*', '`']), "{key} has markup and is shown as it stands");
+            continue;
+        };
+        let named: Vec<&str> = text.split('{').skip(1).filter_map(|rest| Some(rest.split_once('}')?.0)).collect();
+        assert!(named.iter().all(|name| values.contains(name)) && values.iter().all(|v| named.contains(v)), "{key}");
+        for mark in ['*', '`'] {
+            assert_eq!(text.matches(mark).count() % 2, 0, "{key} leaves {mark} open");
+        }
+    }
+}
+
+#[test]
+fn values_stay_text_and_marks_in_them_are_none() {
+    let said = stay_in_zone("<b>*{zone}*`");
+    assert_eq!(said.to_string(), "They stay in the DNS of <strong><bdi>&#60;b&#62;*{zone}*`</bdi></strong>.");
+    assert_eq!(said.plain(), "They stay in the DNS of <b>*{zone}*`.");
+}
+
+/// What a template says by itself: everything outside of tags, comments and expressions, and the attributes that are read aloud.
+fn bare(template: &str) -> Vec<String> {
+    let mut left = String::new();
+    let mut rest = template;
+    // Expressions and statements first: they may stand inside of tags.
+    while let Some(at) = rest.find(['{']) {
+        let (before, from) = rest.split_at(at);
+        left.push_str(before);
+        let end = match from.as_bytes().get(1) {
+            Some(b'{') => from.find("}}").map(|end| end + 2),
+            Some(b'%') => from.find("%}").map(|end| end + 2),
+            Some(b'#') => from.find("#}").map(|end| end + 2),
+            _ => None,
+        };
+        match end {
+            Some(end) => {
+                left.push('\u{1}');
+                rest = &from[end..];
+            }
+            None => {
+                left.push('{');
+                rest = &from[1..];
+            }
+        }
+    }
+    left.push_str(rest);
+    let mut said = Vec::new();
+    for (n, piece) in left.split('<').enumerate() {
+        let (tag, text) = if n == 0 { ("", piece) } else { piece.split_once('>').unwrap_or((piece, "")) };
+        said.push(text.to_owned());
+        for attribute in ["aria-label", "title", "alt", "placeholder", "content"] {
+            let value = tag.split_once(&format!(" {attribute}=\"")).and_then(|(_, rest)| rest.split_once('"'));
+            let machine = attribute == "content" && tag.starts_with("meta");
+            said.extend(value.filter(|_| !machine).map(|(value, _)| value.to_owned()));
+        }
+    }
+    said.retain(|text| text.chars().any(char::is_alphabetic));
+    said
+}
+
+#[test]
+fn templates_hold_no_words() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("templates");
+    let mut read = 0;
+    for entry in std::fs::read_dir(&folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        // The API's own documentation is for developers, and speaks as the API does.
+        if !name.ends_with(".html") || name.starts_with("api_") {
+            continue;
+        }
+        let words = bare(&std::fs::read_to_string(&path).unwrap());
+        assert_eq!(words, Vec::<String>::new(), "{name}: move these to the list of texts");
+        read += 1;
+    }
+    assert!(read > 15, "{read} templates were read");
+}
+
+#[test]
+fn words_in_a_template_are_found() {
+    assert_eq!(bare("<p>Hello {{ name }}</p>"), ["Hello \u{1}"]);
+    assert_eq!(bare("<a title=\"Go\" href=\"/x\">{{ t::x() }}</a>"), ["Go"]);
+    assert!(bare("{% if a %}<p class=\"x\">{{ t::y() }} · /</p>{% endif %}").is_empty());
+}
+
+#[test]
+fn a_value_that_is_missing_is_nothing_rather_than_a_panic() {
+    assert_eq!(Said::new("a {b", vec![]).plain(), "a ");
+}

@@ -1,0 +1,107 @@
+//! What the CAs still let us spend, as operators see it: by the API, on a page, and in the story of a name.
+
+use std::time::Duration;
+
+use nameplate::acme::{AcmeError, Call, Kind, ProblemDoc};
+use nameplate::model::id::DomainId;
+use serde_json::{Value, json};
+
+use crate::support::web::Web;
+
+const LINK: &str = "https://portal.letsencrypt.org/sfe/v1/unpause?jwt=a.b&x=1";
+
+fn limited(detail: &str, wait: Option<u64>) -> AcmeError {
+    let problem = json!({"type": "urn:ietf:params:acme:error:rateLimited", "detail": detail, "status": 429});
+    AcmeError {
+        call: Call::NewOrder,
+        kind: Kind::Refused,
+        problem: ProblemDoc::new(problem),
+        status: Some(429),
+        retry_after: wait.map(Duration::from_secs),
+        acted_on: false,
+        cause: None,
+    }
+}
+
+async fn ordered(web: &Web, slug: &str, name: &str) -> (DomainId, String) {
+    let (tenant, token) = web.tenant(slug).await;
+    let id = web.rig.claim(&tenant, name).await;
+    web.rig.publish(&id, name).await;
+    (id, token)
+}
+
+async fn limit_of(web: &Web, limit: &str, key: &str) -> Value {
+    let budget = web.api(&web.operator, "GET", "/api/v1/budget", None).await.json();
+    let limits = budget["items"][0]["limits"].as_array().unwrap().clone();
+    limits.into_iter().find(|l| l["limit"] == limit && l["key"] == key).unwrap_or_else(|| panic!("no {limit}: {budget}"))
+}
+
+#[tokio::test]
+async fn the_budget_is_told_to_operators_alone() {
+    let web = Web::new(71).await;
+    let (_, tenant) = web.tenant("acme").await;
+    assert_eq!(web.api(&tenant, "GET", "/api/v1/budget", None).await.problem(), (403, "operator_needed".to_owned()));
+    let budget = web.api(&web.operator, "GET", "/api/v1/budget", None).await.json();
+    let one = &budget["items"][0];
+    assert_eq!((&one["issuer"], &one["state"], &one["in_use"]), (&"main".into(), &"ok".into(), &true.into()));
+    assert_eq!(one["limits"].as_array().unwrap().len(), 1, "nothing was spent of any other: {budget}");
+    let account = limit_of(&web, "orders_per_account", "account").await;
+    assert_eq!((&account["left"], &account["burst"], &account["per_seconds"]), (&300.into(), &300.into(), &10_800.into()));
+}
+
+#[tokio::test]
+async fn what_others_used_up_and_what_the_ca_paused_are_states_of_their_own() {
+    let web = Web::new(72).await;
+    web.rig.also_zone("beta.test");
+    let crowded = "too many certificates (50) already issued for \"acme.test\"; <script>alert(1)</script> see https://letsencrypt.org/docs/rate-limits/.";
+    web.rig.ca.refuse([limited(crowded, Some(86_400))]);
+    let (crowded_id, tenant) = ordered(&web, "acme", "a.acme.test").await;
+    web.rig.pass(Duration::from_secs(60)).await;
+    let paused =
+        format!("Your account is temporarily prevented from requesting certificates for b.beta.test. Please visit: {LINK}");
+    web.rig.ca.refuse([limited(&paused, None)]);
+    let (_, other) = ordered(&web, "beta", "b.beta.test").await;
+    web.rig.pass(Duration::from_secs(60)).await;
+
+    let row = limit_of(&web, "certificates_per_domain", "acme.test").await;
+    assert_eq!(
+        (&row["closed"], &row["left"], &row["waiting"]),
+        (&"used_up_by_others".into(), &0.into(), &1.into()),
+        "{row}"
+    );
+    assert_eq!(
+        (&row["link"], &row["first_waiting"]),
+        (&"https://letsencrypt.org/docs/rate-limits/".into(), &json!(["a.acme.test"]))
+    );
+    let row = limit_of(&web, "failures_in_a_row", "b.beta.test").await;
+    assert_eq!((&row["closed"], &row["link"]), (&"paused_by_ca".into(), &LINK.into()), "{row}");
+
+    let operator = web.signed_in_operator().await;
+    let page = web.page(&operator, "/operator/budget").await.body;
+    for part in ["Used up by others", "Paused by the CA", "a.acme.test", "unpause?jwt=a.b&#38;x=1", "&#60;script&#62;"] {
+        assert!(page.contains(part), "{part} in {page}");
+    }
+    assert!(!page.contains("<script>alert"));
+    let fleet = web.page(&operator, "/operator").await.body;
+    assert!(fleet.contains("main paused 1 names or more"), "{fleet}");
+    let queue = web.page(&operator, "/operator/queue").await.body;
+    assert!(queue.contains("waits for: certificates under one registered domain"), "{queue}");
+    assert_eq!(web.page(&web.admin(&web.tenant("gamma").await.0).await, "/operator/budget").await.status, 404);
+
+    let story = async |token: &str, name: &str| {
+        let path = format!("/api/v1/explain?hostname={name}");
+        web.api(token, "GET", &path, None).await.json()["claims"][0].clone()
+    };
+    let told = story(&tenant, "a.acme.test").await;
+    assert_eq!(
+        (&told["place"]["held"]["key"], &told["place"]["held"]["closed"]),
+        (&"acme.test".into(), &"used_up_by_others".into())
+    );
+    assert!(told["next"].to_string().contains("others have used them up, not this claim"), "{told}");
+    let to_operator = story(&web.operator, "b.beta.test").await;
+    assert!(to_operator["next"].to_string().contains(LINK), "{to_operator}");
+    let to_tenant = story(&other, "b.beta.test").await;
+    assert!(to_tenant["next"].to_string().contains("paused b.beta.test"), "{to_tenant}");
+    assert!(!to_tenant.to_string().contains("jwt="), "the page that lifts the pause is the operator's: {to_tenant}");
+    assert!(web.rig.active_since(&crowded_id).await.is_none());
+}

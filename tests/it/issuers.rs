@@ -1,0 +1,201 @@
+//! Several CAs: a name goes to the first that may and can issue for it; and the life of our accounts there.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use nameplate::acme::{AccountRef, AccountUrl, AcmeError, Authority, Call, Kind, ProblemDoc};
+use nameplate::app::account::{self, RollError, RollWith};
+use nameplate::app::{self, dispatch};
+use nameplate::mint;
+use nameplate::model::id::{DomainId, IssuerId};
+use nameplate::model::limits::Counted;
+use nameplate::model::secret::Secret;
+use nameplate::sandbox::ca::DirectCa;
+use nameplate::store::issuers::{self, IssuerSeed};
+use nameplate::store::sql;
+use nameplate::vault::{Context, Sealed};
+use serde_json::json;
+
+use crate::support::rig::Rig;
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn unreached() -> AcmeError {
+    AcmeError {
+        call: Call::NewOrder,
+        kind: Kind::Unreached,
+        problem: None,
+        status: None,
+        retry_after: None,
+        acted_on: false,
+        cause: None,
+    }
+}
+
+fn crowded(wait: u64) -> AcmeError {
+    let detail = "too many certificates (50) already issued for \"acme.test\" in the last 168h0m0s";
+    let problem = json!({"type": "urn:ietf:params:acme:error:rateLimited", "detail": detail, "status": 429});
+    AcmeError {
+        kind: Kind::Refused,
+        problem: ProblemDoc::new(problem),
+        status: Some(429),
+        retry_after: Some(Duration::from_secs(wait)),
+        ..unreached()
+    }
+}
+
+async fn claimed(rig: &Rig, slug: &str, name: &str) -> DomainId {
+    let tenant = rig.tenant(slug).await;
+    let id = rig.claim(&tenant, name).await;
+    rig.publish(&id, name).await;
+    id
+}
+
+fn issued(ca: &DirectCa) -> usize {
+    ca.counted().iter().filter(|(what, ..)| *what == Counted::Certificate).count()
+}
+
+async fn two() -> (Rig, Arc<DirectCa>) {
+    let mut rig = Rig::new(80).await;
+    let other = rig.add_issuer("other").await;
+    let app = rig.new_worker();
+    assert_eq!(account::ensure_all(&app).await.unwrap(), 2, "the new one needs no restart");
+    (rig, other)
+}
+
+#[tokio::test]
+async fn a_caa_that_excludes_one_ca_moves_the_name_to_the_next() {
+    let (rig, other) = two().await;
+    rig.zones.add("acme.test. 60 IN CAA 0 issue \"other.test\"").unwrap();
+    let id = claimed(&rig, "acme", "a.acme.test").await;
+    rig.until_active(&id, HOUR).await;
+    assert_eq!((issued(&rig.ca), issued(&other), rig.ca.asked()), (0, 1, 0));
+    rig.also_zone("free.test");
+    let free = claimed(&rig, "beta", "b.free.test").await;
+    rig.until_active(&free, HOUR).await;
+    assert_eq!((issued(&rig.ca), issued(&other)), (1, 1), "where CAA allows both the preferred one issues");
+    rig.check_invariants().await;
+}
+
+/// CAA changes while the order waits, and again once it has its grant: each time it goes where it may.
+#[tokio::test]
+async fn b28_a_caa_that_changes_before_the_order_moves_it() {
+    let (rig, other) = two().await;
+    let id = claimed(&rig, "acme", "a.acme.test").await;
+    let app = rig.new_worker();
+    for _ in 0..3 {
+        app::advance::advance(&app, &id).await.unwrap();
+    }
+    assert_eq!(rig.domain_text(&id, "claim").await.unwrap(), "queued");
+    dispatch::round(&app).await.unwrap();
+    assert_eq!(rig.count(sql("SELECT count(*) AS n FROM orders WHERE state = 'granted'")).await, 1);
+    rig.hand.advance(Duration::from_secs(200));
+    rig.zones.add("acme.test. 60 IN CAA 0 issue \"other.test\"").unwrap();
+    rig.until_active(&id, HOUR).await;
+    assert_eq!((rig.ca.asked(), issued(&other)), (0, 1));
+    let open = rig.count(sql("SELECT count(*) AS n FROM spends")).await;
+    assert_eq!(open, 0, "the grant at the first CA went back whole");
+    rig.check_invariants().await;
+}
+
+#[tokio::test]
+async fn a_ca_that_fails_hands_its_names_to_the_next() {
+    let (rig, other) = two().await;
+    rig.ca.refuse((0..10_000).map(|_| unreached()));
+    let mut ids = Vec::new();
+    for n in 0..8 {
+        ids.push(claimed(&rig, &format!("t{n}"), &format!("n{n}.acme.test")).await);
+    }
+    for id in &ids {
+        rig.until_active(id, 2 * HOUR).await;
+    }
+    assert_eq!((issued(&rig.ca), issued(&other)), (0, 8));
+    assert!(rig.ca.asked() < 60, "{} questions to a CA that does not answer", rig.ca.asked());
+    rig.check_invariants().await;
+}
+
+#[tokio::test]
+async fn a_domain_that_is_used_up_at_one_ca_goes_to_the_next() {
+    let (rig, other) = two().await;
+    rig.ca.refuse([crowded(3 * 86_400)]);
+    let id = claimed(&rig, "acme", "a.acme.test").await;
+    rig.until_active(&id, 2 * HOUR).await;
+    assert_eq!((issued(&rig.ca), issued(&other)), (0, 1));
+    rig.check_invariants().await;
+}
+
+/// The key that the issuer's row has now.
+async fn key_of(rig: &Rig) -> (AccountRef, issuers::IssuerRow) {
+    let row = issuers::list(&rig.app.store).await.unwrap().remove(0);
+    let sealed = Sealed::try_from(row.account_key.clone().unwrap()).unwrap();
+    let key: Secret = rig.app.vault.open(&Context::new("account-key", row.id.as_str()), &sealed).unwrap();
+    (AccountRef { url: AccountUrl(row.account_url.clone().unwrap()), key }, row)
+}
+
+/// B40 for the account's own key: the new one is stored before the CA hears of it, so a lost answer loses nothing.
+#[tokio::test]
+async fn b40_a_key_is_rolled_over_whatever_is_cut_off() {
+    let rig = Rig::new(81).await;
+    let with = RollWith { env: &rig.env, store: &rig.app.store, vault: &rig.app.vault };
+    let row = issuers::list(&rig.app.store).await.unwrap().remove(0);
+    let none = account::roll_key(&with, rig.ca.as_ref(), &row, "me").await.unwrap_err();
+    assert!(matches!(none, RollError::NoAccount(_)), "{none}");
+    account::ensure_all(&rig.new_worker()).await.unwrap();
+    let (old, row) = key_of(&rig).await;
+    rig.ca.account(&old).await.unwrap();
+
+    rig.ca.lose_key_change();
+    assert!(account::roll_key(&with, rig.ca.as_ref(), &row, "me").await.is_err());
+    let (still, row) = key_of(&rig).await;
+    assert_eq!(still.key, old.key, "nobody knows yet that the CA took the new one");
+    account::roll_key(&with, rig.ca.as_ref(), &row, "me").await.unwrap();
+    let (new, row) = key_of(&rig).await;
+    assert!(new.key != old.key && row.next_account_key.is_none());
+    rig.ca.account(&new).await.unwrap();
+    assert!(rig.ca.account(&old).await.is_err());
+
+    // Without trouble, once more; and while another process has the account in hand, not at all.
+    account::roll_key(&with, rig.ca.as_ref(), &row, "me").await.unwrap();
+    let (newer, row) = key_of(&rig).await;
+    assert_ne!(newer.key, new.key);
+    issuers::take(&rig.app.store, &row.id, "another", rig.env.now(), HOUR).await.unwrap().unwrap();
+    let busy = account::roll_key(&with, rig.ca.as_ref(), &row, "me").await.unwrap_err();
+    assert!(matches!(busy, RollError::Busy(_)), "{busy}");
+}
+
+/// B36: accounts belong to their directory. Another name for it keeps account and ledger; another directory for the name asks for
+/// an account there with the same key; a second issuer for one directory is refused.
+#[tokio::test]
+async fn b36_accounts_belong_to_their_directory() {
+    let rig = Rig::new(82).await;
+    account::ensure_all(&rig.new_worker()).await.unwrap();
+    let (before, row) = key_of(&rig).await;
+    let seed = |name: &str, directory: &str| IssuerSeed {
+        name: name.to_owned(),
+        directory: directory.to_owned(),
+        limits: row.limits.clone(),
+        ..IssuerSeed::default()
+    };
+    let seeded = async |seed: IssuerSeed| {
+        let mut tx = rig.app.store.begin().await.unwrap();
+        issuers::seed(&mut tx, &[seed], rig.env.now(), || mint!(rig.env, IssuerId)).await.unwrap();
+        tx.commit().await.unwrap();
+    };
+    seeded(seed("renamed", &row.directory)).await;
+    let (after, renamed) = key_of(&rig).await;
+    assert_eq!((renamed.id.clone(), renamed.name.as_str(), after.url), (row.id.clone(), "renamed", before.url));
+    assert_eq!(issuers::list(&rig.app.store).await.unwrap().len(), 1);
+
+    seeded(seed("renamed", "https://elsewhere.test/directory")).await;
+    let moved = issuers::list(&rig.app.store).await.unwrap().remove(0);
+    assert_eq!(
+        (moved.account_url, moved.account_key),
+        (None, renamed.account_key),
+        "the same key is known there, or made known"
+    );
+
+    let mut tx = rig.app.store.begin().await.unwrap();
+    let id = mint!(rig.env, IssuerId);
+    let second = issuers::add(&mut tx, &seed("third", "https://elsewhere.test/directory"), rig.env.now(), &id).await;
+    assert!(second.is_err());
+}
