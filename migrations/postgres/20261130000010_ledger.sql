@@ -34,7 +34,8 @@ ALTER TABLE issuers ADD COLUMN eab_hmac BYTEA;
 -- The account's next key, stored before the CA is told of it.
 ALTER TABLE issuers ADD COLUMN next_account_key BYTEA;
 
--- What is remembered of a CA's answers: failures in a row, until when nothing is asked, why only an operator can help.
+-- What is remembered of a CA's answers: failures in a row, until when nothing is asked; why our account cannot be used, how often
+-- in a row that was found, and when the CA is asked about it again.
 -- Apart from the issuer's row, which the dispatcher keeps locked while it gives grants.
 CREATE TABLE issuer_health (
     issuer_id   TEXT PRIMARY KEY REFERENCES issuers (id),
@@ -42,5 +43,7 @@ CREATE TABLE issuer_health (
     open_until  BIGINT NOT NULL,
     said        TEXT,
     at          BIGINT,
-    halted      TEXT
+    halted      TEXT,
+    halts       BIGINT NOT NULL DEFAULT 0,
+    check_at    BIGINT
 );

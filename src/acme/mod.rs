@@ -23,12 +23,12 @@ mod http;
 mod instant;
 mod limited;
 mod problem;
-mod retry_after;
 mod signed;
 
 pub mod chain;
 pub mod csr;
 pub mod imported;
+pub mod retry_after;
 
 pub use authority::{
     AccountRef, AccountStatus, AccountUrl, Authority, Authorization, AuthorizationStatus, Binding, Challenge,

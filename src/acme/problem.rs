@@ -84,14 +84,23 @@ fn bounded(json: Value, levels: usize) -> Value {
 
 impl fmt::Display for ProblemDoc {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (kind, detail) = (self.text("type"), self.detail());
+        let (kind, detail) = (shown(self.text("type")), shown(self.detail()));
         match (kind.is_empty(), detail.is_empty()) {
-            (false, false) => write!(f, "{}: {}", kind.escape_debug(), detail.escape_debug()),
-            (false, true) => write!(f, "{}", kind.escape_debug()),
-            (true, false) => write!(f, "{}", detail.escape_debug()),
+            (false, false) => write!(f, "{kind}: {detail}"),
+            (false, true) => f.write_str(&kind),
+            (true, false) => f.write_str(&detail),
             (true, true) => f.write_str("a problem document without type and detail"),
         }
     }
+}
+
+/// As people read it: quotes stay quotes, and what cannot be printed is written out.
+fn shown(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if matches!(c, '"' | '\'' | '\\') { shown.push(c) } else { shown.extend(c.escape_debug()) }
+    }
+    shown
 }
 
 #[cfg(test)]
@@ -113,6 +122,12 @@ mod tests {
         assert_eq!(doc.subproblems().next().unwrap().acts(), Actor::Tenant);
         assert_eq!(doc.to_string(), "urn:ietf:params:acme:error:compound: two\\nnames");
         assert_eq!(ProblemDoc::new(json!("rateLimited")), None);
+    }
+
+    #[test]
+    fn quotes_are_read_as_quotes() {
+        let doc = ProblemDoc::new(json!({"detail": "for \"acme.test\" and 'more'\u{202e}\r"})).unwrap();
+        assert_eq!(doc.to_string(), "for \"acme.test\" and 'more'\\u{202e}\\r");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use crate::model::moment::Moment;
 
 /// How long the header's values ask to wait from `now`. Of several, the longest: waiting longer is never punished.
-pub(super) fn parse<'a>(values: impl IntoIterator<Item = &'a [u8]>, now: Moment) -> Option<Duration> {
+pub fn parse<'a>(values: impl IntoIterator<Item = &'a [u8]>, now: Moment) -> Option<Duration> {
     values.into_iter().filter_map(|v| one(std::str::from_utf8(v).ok()?.trim(), now)).max()
 }
 

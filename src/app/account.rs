@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use super::authorities::CaPlace;
 use super::{App, AppError};
-use crate::acme::{AccountRef, AccountStatus, AccountUrl, AcmeError, Authority, Binding, Kind, csr};
+use crate::acme::{AccountRef, AccountStatus, AccountUrl, AcmeError, Authority, Binding, Class, csr};
 use crate::model::domain::Issuer;
 use crate::model::id::IssuerId;
 use crate::model::secret::Secret;
+use crate::store::issuer_health;
 use crate::store::issuers::{self, IssuerRow};
 use crate::telemetry::Chain;
 use crate::vault::{Context, Sealed, Vault, VaultError};
@@ -20,7 +21,7 @@ const LEASE: Duration = Duration::from_secs(120);
 /// A CA that could not be reached is asked again this soon; one that said no, much later: asking costs there (Let's Encrypt:
 /// ten new accounts an address in three hours).
 const SOON: Duration = Duration::from_secs(5);
-const LATER: Duration = Duration::from_secs(15 * 60);
+const LATER: Duration = Duration::from_secs(10 * 60);
 
 fn context(id: &IssuerId) -> Context {
     Context::new("account-key", id.as_str())
@@ -35,9 +36,16 @@ pub fn seal_binding(vault: &Vault, env: &crate::env::Env, issuer: &str, hmac: &S
 /// issuer's trouble does not keep another from its account.
 pub async fn ensure_all(app: &App) -> Result<usize, AppError> {
     let mut ready = 0;
+    let health = issuer_health::all(&app.store).await?;
     for issuer in issuers::list(&app.store).await?.into_iter().filter(IssuerRow::is_in_use) {
         if issuer.account_url.is_some() {
             ready += 1;
+            let due = health.get(&issuer.id).filter(|h| h.halted.is_some()).and_then(|h| h.check_at);
+            if due.is_some_and(|at| at <= app.env.now())
+                && let Err(e) = ask_again(app, &issuer).await
+            {
+                tracing::warn!(issuer.name = %issuer.name, error = %Chain(&e), "the account could not be asked about");
+            }
             continue;
         }
         match ensure(app, &issuer).await {
@@ -92,11 +100,40 @@ async fn ensure(app: &App, issuer: &IssuerRow) -> Result<bool, AppError> {
         Err(e) => {
             let said = Chain(&e).to_string();
             tracing::warn!(issuer.name = %row.name, error = %said, "the CA gave no account");
-            let again = app.env.now() + if matches!(e.kind, Kind::Refused | Kind::Ours(_)) { LATER } else { SOON };
-            issuers::store_account_problem(&app.store, &row.id, row.term, &said, again).await?;
+            let wait = match e.class() {
+                Class::RetryAt(Some(told)) => told,
+                Class::RetryAt(None) if e.is_rate_limited() => LATER,
+                Class::WaitFor(_) | Class::GiveUp => LATER,
+                _ => SOON,
+            };
+            issuers::store_account_problem(&app.store, &row.id, row.term, &said, app.env.now() + wait).await?;
             Ok(false)
         }
     }
+}
+
+/// An account that could not be used may be well again: the CA is asked, seldom, and says so itself.
+async fn ask_again(app: &App, issuer: &IssuerRow) -> Result<(), AppError> {
+    let authority = app.authorities.of(&CaPlace::of_row(issuer))?;
+    let Some(row) = issuers::take(&app.store, &issuer.id, &app.worker, app.env.now(), LEASE).await? else { return Ok(()) };
+    let found = examine(&app.vault, authority.as_ref(), &row).await;
+    let said = match found {
+        Ok(None | Some(AccountStatus::Valid)) => None,
+        Ok(Some(status)) => Some(format!("the CA says that the account is {status:?}").to_lowercase()),
+        Err(e) => Some(Chain(&e).to_string()),
+    };
+    match said {
+        None => {
+            issuer_health::account_is_well(&app.store, &row.id).await?;
+            tracing::info!(issuer.name = %row.name, "the CA says that the account is well: orders go on");
+            app.bells.dispatch.notify_one();
+        }
+        Some(said) => {
+            tracing::error!(issuer.name = %row.name, error = %said, "the CA account cannot be used: nothing is ordered there");
+            issuer_health::account_is_not_well(&app.store, &row.id, &said, app.env.now()).await?;
+        }
+    }
+    Ok(issuers::give_back(&app.store, &row.id, row.term).await?)
 }
 
 async fn register(

@@ -67,7 +67,7 @@ pub(super) fn trouble(app: &App, e: &AcmeError) -> Trouble {
         news: news(e),
         limited: limited(e),
         said: Chain(e).to_string(),
-        problem: e.problem.as_ref().map(ToString::to_string),
+        problem: e.problem.as_ref().map(|p| p.json().to_string()),
     }
 }
 

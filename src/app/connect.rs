@@ -58,6 +58,8 @@ enum NoOffer {
     },
     #[error("{host} answered status {status} when asked for its {what}")]
     Status { host: String, what: &'static str, status: u16 },
+    #[error("{host} answered with more than {LARGEST} bytes when asked for its {what}")]
+    TooLong { host: String, what: &'static str },
     #[error("{host} answered with settings that cannot be used")]
     Settings {
         host: String,
@@ -150,6 +152,9 @@ impl Finder {
         }
         let fetched = self.documents.fetch(&name, path, &addresses, LARGEST).await;
         let document = fetched.map_err(|source| NoOffer::Reach { host: host.to_owned(), what, source })?;
+        if document.body.len() > LARGEST {
+            return Err(NoOffer::TooLong { host: host.to_owned(), what });
+        }
         match document.status {
             200..=299 => Ok(document.body),
             status => Err(NoOffer::Status { host: host.to_owned(), what, status }),

@@ -88,5 +88,5 @@ pub async fn round(app: &App) -> Result<Round, AppError> {
             }
         })
         .await;
-    Ok(Round { taken, next: lap::next_due(&app.store).await? })
+    Ok(Round { taken, next: lap::next_due(&app.store, app.env.now()).await? })
 }

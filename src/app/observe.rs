@@ -203,7 +203,7 @@ async fn authorization(app: &App, s: &Situation, order: &Order) -> Result<Conclu
     let seen = AuthorizationSeen {
         status,
         http01: a.http01.map(|c| Challenge { url: c.url, token: c.token, key_authorization: c.key_authorization }),
-        problem: a.problem.map(|p| p.to_string()),
+        problem: a.problem.map(|p| p.json().to_string()),
     };
     Ok(conclude::authorization(s, order, &seen, now, &mut || app.env.id_bytes()).into())
 }
@@ -215,11 +215,11 @@ async fn order_at_ca(app: &App, s: &Situation, order: &Order) -> Result<Conclusi
         Ok(view) => view,
         Err(e) => return Ok(conclude::trouble(s, order, None, &ca::trouble(app, &e), app.env.now()).into()),
     };
-    let mut problem = view.problem.map(|p| p.to_string());
+    let mut problem = view.problem.map(|p| p.json().to_string());
     if view.status == OrderStatus::Invalid && problem.is_none() {
         // The order does not say why; its authorization does. Failing to read it changes nothing but the words.
         if let Ok(list) = ca::within(app, Call::Authorization, authority.authorizations(&account, url)).await {
-            problem = list.into_iter().find_map(|a| a.problem).map(|p| p.to_string());
+            problem = list.into_iter().find_map(|a| a.problem).map(|p| p.json().to_string());
         }
     }
     Ok(conclude::order_status(s, order, ca::status(view.status), problem.as_deref(), view.retry_after, app.env.now()))

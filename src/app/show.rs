@@ -1,5 +1,6 @@
 //! The one document that shows a domain: API, page and command line all render it.
 
+mod budget;
 mod build;
 mod document;
 mod listed;
@@ -17,6 +18,7 @@ use crate::store::rollout::rollout;
 use crate::store::views::{self, DomainFilter, DomainRow, EventFilter};
 use crate::store::{Store, StoreResult, Tx};
 
+pub use budget::{BudgetView, LimitView};
 pub use document::{
     AttemptView, CertificateView, CheckView, DomainSummary, DomainView, EventView, OrderView, PartnerView, ProbeView,
     RolloutView, TenantRef,

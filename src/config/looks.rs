@@ -58,7 +58,7 @@ impl LooksConfig {
             ),
             zone_per_second: number(
                 "looks.zone_per_second",
-                10,
+                20,
                 "Looks at names of one registered domain that begin in any second.",
             ),
             zone_at_once: number(

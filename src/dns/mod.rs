@@ -6,7 +6,7 @@
 //! sends them until none is left or a limit is reached.
 //!
 //! [`Observers`] is the real one: configured resolvers, and the zones' own servers, whose addresses pass through an injected
-//! map. [`scripted::ScriptedDns`] needs no sockets: it answers from a [`world::ZoneStore`], which the sandbox's real server
+//! map. A resolver can be asked twice, with its check of signatures and without; which of them check at all is found out. [`scripted::ScriptedDns`] needs no sockets: it answers from a [`world::ZoneStore`], which the sandbox's real server
 //! serves too, so both fakes behave alike. How to get it wrong: ask a zone's server at an address nobody checked (it may be
 //! inside our own network), or take a resolver's cached "no" for the zone's.
 

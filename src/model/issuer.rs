@@ -16,6 +16,9 @@ pub const OPEN_FOR: [Duration; 6] = [
     Duration::from_secs(960),
     Duration::from_secs(1_800),
 ];
+/// When the CA is asked again how our account stands: the wait after it could not be used for the n-th time in a row.
+pub const ASK_AGAIN: [Duration; 4] =
+    [Duration::from_secs(60), Duration::from_secs(600), Duration::from_secs(6_000), Duration::from_secs(86_400)];
 /// A name waits this long for room at an issuer that is preferred before it goes to the next.
 pub const PATIENCE: Duration = Duration::from_secs(3_600);
 
@@ -30,8 +33,12 @@ pub struct Health {
     pub said: Option<String>,
     /// When that was.
     pub at: Option<Moment>,
-    /// Why the account cannot be used until an operator has done something.
+    /// Why the account cannot be used.
     pub halted: Option<String>,
+    /// How often in a row that was found.
+    pub halts: i64,
+    /// When the CA is asked about the account again.
+    pub check_at: Option<Moment>,
 }
 
 /// Whether an issuer may be asked.
@@ -43,7 +50,7 @@ pub enum Circuit {
     Probing,
     /// Not before then.
     Open(Moment),
-    /// Not before an operator has done something.
+    /// Not before our account there can be used.
     Halted,
 }
 
@@ -75,7 +82,7 @@ impl Health {
 
     /// Whether a success would be news.
     pub fn is_clouded(&self) -> bool {
-        self.failures > 0
+        self.failures > 0 || self.halts > 0
     }
 }
 

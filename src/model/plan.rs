@@ -208,7 +208,7 @@ fn plan_order(s: &Situation, order: &Order, now: Moment) -> Next {
 /// When the name is to be preflighted, by what the last look and the last preflight saw: right after a look that passes where
 /// there was none or it failed; never again while it waits where it passed, since that is done before the grant is used.
 pub fn preflight_at(s: &Situation) -> Moment {
-    let Some(looked_at) = s.domain.looked_at.filter(|_| s.domain.all_pass()) else { return Moment::NEVER };
+    let Some(looked_at) = s.domain.looked_at.filter(|_| may_order(s)) else { return Moment::NEVER };
     let Some(last) = s.domain.evidence_of(Check::Preflight) else { return looked_at };
     match last.finding.verdict() {
         Verdict::Pass => Moment::NEVER,

@@ -86,7 +86,13 @@ fn blocked(by: &Evidence) -> Sentence {
         Check::Routing => "the way to us",
         Check::Caa => "permission for our certificate authority",
         Check::Delegation => "the challenge name",
-        Check::Holding | Check::Preflight => {
+        Check::Holding => {
+            // Whoever holds the name is told apart only for a claim whose own records are right.
+            let lead = "Visitors are not served yet. Your records are right; leave them as they are.";
+            let rest = if reason.acts() == Actor::Tenant { "" } else { " Nothing to do but wait; we keep looking." };
+            return sentence(format!("{lead} {}{rest}", reason.sentence()), reason.acts());
+        }
+        Check::Preflight => {
             let text = format!("Visitors are not served yet. {} {}", reason.sentence(), whose_move(reason.acts()));
             return sentence(text, reason.acts());
         }
@@ -246,6 +252,17 @@ mod tests {
         assert_eq!((ended.serving, ended.who_acts), (false, Actor::Platform));
         let away = [look(Check::Routing, Reason::CnamePointsElsewhere)];
         assert!(!sentence_of(&facts(Claim::Live, &away)).serving);
+    }
+
+    #[test]
+    fn a_claim_that_waits_for_the_name_is_told_that_its_records_are_right() {
+        for (reason, waits) in [(Reason::Quarantined, true), (Reason::HeldElsewhere, false)] {
+            let seen =
+                [look(Check::Ownership, Reason::TxtOk), look(Check::Routing, Reason::CnameOk), look(Check::Holding, reason)];
+            let s = sentence_of(&facts(Claim::AwaitingDns, &seen));
+            assert!(s.text.contains("Your records are right") && !s.text.contains("publish"), "{}", s.text);
+            assert_eq!(s.text.contains("Nothing to do but wait"), waits, "{}", s.text);
+        }
     }
 
     #[test]

@@ -24,14 +24,14 @@ const TRIED: usize = 3;
 pub struct Document {
     /// The HTTP status.
     pub status: u16,
-    /// The body, whole.
+    /// The body; more than was asked for shows that it was longer.
     pub body: Vec<u8>,
 }
 
 /// Fetches documents.
 #[async_trait]
 pub trait Documents: Send + Sync + 'static {
-    /// What `host`, which has these addresses, answers for `path`, if that is no more than `limit` bytes.
+    /// What `host`, which has these addresses, answers for `path`; of its body not much more than `limit` bytes.
     async fn fetch(&self, host: &Hostname, path: &str, addresses: &[IpAddr], limit: usize) -> Result<Document, ReachError>;
 }
 

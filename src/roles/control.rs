@@ -76,8 +76,8 @@ impl ControlPlane {
             worker: format!("{}-{}", std::process::id(), env.draw_hex(4)).into(),
             bells,
             fleet: Snapshots::default(),
-            outage: Arc::default(),
             lap: Arc::new(Lap::new(config.looks.imports_per_second, config.looks.lap_per_second)),
+            outage: Arc::default(),
             boundary: Arc::new(Smooth),
             meters,
         };

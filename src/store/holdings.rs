@@ -134,6 +134,22 @@ pub(super) fn leave(d: &Domain, notices: &[NewNotice], now: Moment, id: &mut dyn
     all
 }
 
+/// The new holder of a name hears of names beneath it that others hold: those had nobody to be told to before. The oldest ones,
+/// where they are very many.
+pub(super) fn tell_of_beneath(d: &Domain, now: Moment, id: &str) -> Stmt {
+    sql("INSERT INTO notices (id, domain_id, kind, about, actor, hostname, at) \
+         SELECT $1 || c.id, $2, 'claim_beneath', c.id, 'nameplate', c.hostname, $5 FROM domain_words w \
+         JOIN domains c ON c.id = w.domain_id \
+         JOIN holdings h ON h.hostname = c.hostname AND h.domain_id = c.id AND h.state = 'held' \
+         WHERE w.word = $3 AND c.tenant_id <> $4 AND c.hostname <> $3 ORDER BY c.id LIMIT 100 \
+         ON CONFLICT (domain_id, kind, about) DO NOTHING")
+    .bind(id)
+    .bind(d.id.as_str())
+    .bind(d.hostname.as_str())
+    .bind(d.tenant_id.as_str())
+    .bind(now)
+}
+
 /// A notice was put into the history.
 pub(super) fn heard(id: &str, now: Moment) -> Stmt {
     sql("UPDATE notices SET heard_at = $2 WHERE id = $1 AND heard_at IS NULL").bind(id).bind(now)

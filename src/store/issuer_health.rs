@@ -1,10 +1,10 @@
-//! What is remembered of the CAs' answers: failures in a row, until when nothing is asked, why only an operator can help.
+//! What is remembered of the CAs' answers: failures in a row, until when nothing is asked, why our account cannot be used.
 
 use std::collections::HashMap;
 
 use super::{Row, Stmt, Store, StoreResult, Tx, sql};
 use crate::model::id::IssuerId;
-use crate::model::issuer::{Health, IssuerNews, OPEN_FOR};
+use crate::model::issuer::{ASK_AGAIN, Health, IssuerNews, OPEN_FOR};
 use crate::model::moment::Moment;
 
 /// What is remembered of the CAs' answers.
@@ -26,6 +26,8 @@ fn health_of_row(row: &Row) -> StoreResult<Health> {
         said: row.opt_text("said")?,
         at: row.opt_moment("at")?,
         halted: row.opt_text("halted")?,
+        halts: row.int("halts")?,
+        check_at: row.opt_moment("check_at")?,
     })
 }
 
@@ -34,10 +36,9 @@ fn health_of_row(row: &Row) -> StoreResult<Health> {
 /// That an account is gone counts only if it was asked with the key that it has: another is just being given to it, or was.
 pub fn news(id: &IssuerId, news: &IssuerNews, sealed_key: Option<&[u8]>, now: Moment) -> Stmt {
     match news {
-        IssuerNews::Answers => {
-            sql("UPDATE issuer_health SET failures = 0, open_until = 0 WHERE issuer_id = $1 AND failures > 0")
-                .bind(id.as_str())
-        }
+        IssuerNews::Answers => sql("UPDATE issuer_health SET failures = 0, open_until = 0, halts = 0 \
+             WHERE issuer_id = $1 AND (failures > 0 OR halts > 0)")
+        .bind(id.as_str()),
         IssuerNews::Failed(said) => OPEN_FOR.iter().fold(
             sql("INSERT INTO issuer_health (issuer_id, failures, open_until, said, at) VALUES ($1, 1, 0, $2, $3) \
                  ON CONFLICT (issuer_id) DO UPDATE SET failures = issuer_health.failures + 1, said = excluded.said, \
@@ -51,21 +52,50 @@ pub fn news(id: &IssuerId, news: &IssuerNews, sealed_key: Option<&[u8]>, now: Mo
             .bind(now),
             |stmt, wait| stmt.bind(now + *wait),
         ),
-        IssuerNews::Halted(said) => sql("INSERT INTO issuer_health (issuer_id, failures, open_until, said, at, halted) \
-             SELECT i.id, 0, 0, $2, $3, $2 FROM issuers i \
-             WHERE i.id = $1 AND i.account_key = $4 AND i.next_account_key IS NULL \
-             ON CONFLICT (issuer_id) DO UPDATE SET said = excluded.said, at = excluded.at, halted = excluded.halted")
-        .bind(id.as_str())
-        .bind(said.as_str())
-        .bind(now)
+        IssuerNews::Halted(said) => again_later(
+            sql("INSERT INTO issuer_health (issuer_id, failures, open_until, said, at, halted, halts, check_at) \
+                 SELECT i.id, 0, 0, $2, $3, $2, 1, $4 FROM issuers i \
+                 WHERE i.id = $1 AND i.account_key = $8 AND i.next_account_key IS NULL \
+                 ON CONFLICT (issuer_id) DO UPDATE SET said = excluded.said, at = excluded.at, halted = excluded.halted, \
+                   halts = issuer_health.halts + 1, check_at = CASE WHEN issuer_health.halts = 0 THEN $4 \
+                     WHEN issuer_health.halts = 1 THEN $5 WHEN issuer_health.halts = 2 THEN $6 ELSE $7 END")
+            .bind(id.as_str())
+            .bind(said.as_str())
+            .bind(now),
+            now,
+        )
         .bind(sealed_key.map(<[u8]>::to_vec)),
     }
+}
+
+/// Binds the moments at which the CA is asked about the account again, after the first time, the second and so on.
+fn again_later(stmt: Stmt, now: Moment) -> Stmt {
+    ASK_AGAIN.iter().fold(stmt, |stmt, wait| stmt.bind(now + *wait))
+}
+
+/// The CA says that the account is well: orders go on. That it could not be used is remembered until one was taken.
+pub async fn account_is_well(store: &Store, id: &IssuerId) -> StoreResult<()> {
+    let stmt = sql("UPDATE issuer_health SET halted = NULL, check_at = NULL WHERE issuer_id = $1").bind(id.as_str());
+    store.execute(stmt).await.map(|_| ())
+}
+
+/// The account cannot be used still, in these words; or the CA could not be asked.
+pub async fn account_is_not_well(store: &Store, id: &IssuerId, said: &str, now: Moment) -> StoreResult<()> {
+    let stmt =
+        sql("UPDATE issuer_health SET said = $2, at = $3, halts = halts + 1, check_at = CASE WHEN halts = 0 THEN $4 \
+           WHEN halts = 1 THEN $5 WHEN halts = 2 THEN $6 ELSE $7 END WHERE issuer_id = $1")
+        .bind(id.as_str())
+        .bind(said)
+        .bind(now);
+    store.execute(again_later(stmt, now)).await.map(|_| ())
 }
 
 /// An operator has seen to it: the circuit is closed, the account is asked for at once.
 pub async fn trust_again(tx: &mut Tx, id: &IssuerId) -> StoreResult<()> {
     tx.execute(
-        sql("UPDATE issuer_health SET failures = 0, open_until = 0, halted = NULL WHERE issuer_id = $1").bind(id.as_str()),
+        sql("UPDATE issuer_health SET failures = 0, open_until = 0, halted = NULL, halts = 0, check_at = NULL \
+             WHERE issuer_id = $1")
+        .bind(id.as_str()),
     )
     .await?;
     tx.execute(sql("UPDATE issuers SET lease_until = 0 WHERE id = $1 AND account_url IS NULL").bind(id.as_str())).await?;

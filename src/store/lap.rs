@@ -21,9 +21,12 @@ pub async fn due(store: &Store, now: Moment, limit: u32) -> StoreResult<Vec<Doma
     store.query(stmt).await?.iter().map(|row| row.parse("id")).collect()
 }
 
-/// When the next imported name is due.
-pub async fn next_due(store: &Store) -> StoreResult<Option<Moment>> {
-    let stmt = sql("SELECT min(due_at) AS at FROM domains WHERE lane = 'bulk' AND claim IN ('awaiting_dns', 'queued')");
+/// When the next imported name is due that nobody works on.
+pub async fn next_due(store: &Store, now: Moment) -> StoreResult<Option<Moment>> {
+    let stmt = sql("SELECT min(due_at) AS at FROM domains WHERE lane = 'bulk' AND claim IN ('awaiting_dns', 'queued') \
+           AND (due_at > $1 OR lease_until <= $2)")
+    .bind(now)
+    .bind(now);
     store.query(stmt).await?.first().map_or(Ok(None), |row| row.opt_moment("at"))
 }
 

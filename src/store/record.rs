@@ -158,6 +158,7 @@ impl Batch {
                 self.holding = Some(self.stmts.len());
                 self.free(holdings::take(d, ends_quarantine_of.as_ref().map(|f| f.as_str()), now));
                 self.free(holdings::others_queued(d, now));
+                self.free(holdings::tell_of_beneath(d, now, &id()));
                 if let Some(former) = ends_quarantine_of {
                     self.destroy_certificate_keys(former.as_str(), now, id);
                     self.free(nudge(former.as_str(), now));
@@ -174,6 +175,7 @@ impl Batch {
             Write::TakeOver { from } => {
                 self.holding = Some(self.stmts.len());
                 self.free(holdings::take_over(d, from, now));
+                self.free(holdings::tell_of_beneath(d, now, &id()));
                 for stmt in holdings::hand_over(from, &id(), now) {
                     self.free(stmt);
                 }
@@ -298,7 +300,9 @@ impl Batch {
     /// Nobody holds the name now; who waits for it looks at once.
     fn let_go(&mut self, d: &Domain, state: &'static str, now: Moment) {
         self.free(
-            sql("UPDATE holdings SET state = $3, since = $4 WHERE hostname = $1 AND domain_id = $2")
+            // Who was to follow finds a name at rest with its clock, a free one without.
+            sql("UPDATE holdings SET state = $3, since = $4, \
+                   successor_id = CASE WHEN $3 = 'free' THEN NULL ELSE successor_id END WHERE hostname = $1 AND domain_id = $2")
                 .bind(d.hostname.as_str())
                 .bind(d.id.as_str())
                 .bind(state)

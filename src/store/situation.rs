@@ -83,7 +83,7 @@ fn next_to(id: &DomainId, edges: CountedEdges) -> Stmt {
            g.id AS g_id, g.state AS g_state, g.expires_at AS g_expires, \
            c.id AS c_id, c.serial AS c_serial, c.not_before AS c_not_before, c.not_after AS c_not_after, \
            (SELECT count(*) FROM edges e WHERE e.status = 'active' AND e.lost_at IS NULL AND e.heartbeat_at > $2) AS edges, \
-           i.limits AS i_limits, i.roots AS i_roots, i.profile AS i_profile, COALESCE(ih.failures, 0) AS i_failures, n.effect AS n_effect, n.object_id AS n_object, n.generation AS n_generation \
+           i.limits AS i_limits, i.roots AS i_roots, i.profile AS i_profile, COALESCE(ih.failures + ih.halts, 0) AS i_failures, n.effect AS n_effect, n.object_id AS n_object, n.generation AS n_generation \
          FROM domains d \
          JOIN tenants t ON t.id = d.tenant_id \
          JOIN attempts a ON a.id = d.attempt_id \

@@ -217,7 +217,7 @@ async fn what_pebble_refuses_is_judged_and_told_whole() {
         client.order(&account, &format!("{}x", placed.url)).await.unwrap_err(),
         client.new_order(&account, &[Hostname::trusted("www.blocked.test")], None).await.unwrap_err(),
     ] {
-        assert_eq!(error.class(), Class::GiveUp, "{error}");
+        assert!(matches!(error.class(), Class::GiveUp | Class::Missing), "{error}");
     }
     let nobody = AccountRef { url: AccountUrl(format!("{}x", account.url.0)), ..account.clone() };
     let error = client.new_order(&nobody, &names(), None).await.unwrap_err();

@@ -40,7 +40,7 @@ fn way(route: &Route) -> Way {
     use Sent::{Form, Json, Nothing};
     match (route.method, route.path) {
         (_, path) if path.starts_with("/assets/") => Way::Open,
-        (_, "/" | "/healthz" | "/api/openapi.json") => Way::Open,
+        (_, "/" | "/healthz" | "/connected" | "/api/openapi.json") => Way::Open,
         (_, "/api/docs" | "/api/docs/documents" | "/api/docs/problems") => Way::Open,
         ("post", "/api/v1/tenants") => Way::Plain(Json(r#"{"slug":"more"}"#)),
         ("post", "/api/v1/domains") => Way::Plain(Json(r#"{"hostname":"new.acme.test","tenant":"TENANT"}"#)),
@@ -72,7 +72,9 @@ fn way(route: &Route) -> Way {
         ("get" | "delete", "/api/v1/domains/{id}") => Way::Ids(&["domain"], Nothing),
         ("patch", "/api/v1/domains/{id}") => Way::Ids(&["domain"], Json(r#"{"redirect_to":null}"#)),
         ("post", "/api/v1/domains/{id}/check") => Way::Ids(&["domain"], Nothing),
-        ("get", "/api/v1/domains/{id}/attempts" | "/api/v1/domains/{id}/evidence") => Way::Ids(&["domain"], Nothing),
+        ("get", "/api/v1/domains/{id}/attempts" | "/api/v1/domains/{id}/evidence" | "/api/v1/domains/{id}/records.zone") => {
+            Way::Ids(&["domain"], Nothing)
+        }
         ("get", "/api/v1/certificates/{id}") => Way::Ids(&["certificate"], Nothing),
         ("get", "/api/v1/edges/{id}") => Way::Ids(&["edge"], Nothing),
         ("post", "/api/v1/edges/{id}/drain" | "/api/v1/edges/{id}/undrain") => Way::Ids(&["edge"], Nothing),

@@ -159,6 +159,50 @@ async fn a_handed_off_page_needs_no_account_and_is_live() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_differs_is_marked_and_a_light_stays_as_its_reader_left_it() {
+    let world = sandbox().await;
+    let api = world.api().unwrap();
+    let zones = &world.outside.zones;
+    let wrong = format!("{HOST}. 60 IN CNAME shops.acme.test.");
+    zones.add(&wrong).unwrap();
+    zones.add("shops.acme.test. 60 IN A 192.0.2.7").unwrap();
+    let domain = api.claim("acme", HOST).await.unwrap();
+    let page = format!("{}/domains/{}", world.url(), domain.id);
+    for (size, screen) in [("phone", PHONE), ("desktop-dark", DESKTOP.dark()), ("desktop", DESKTOP)] {
+        let tab = browser(&world, screen).await;
+        signed_in(&world, &tab).await;
+        tab.go(&page).await;
+        tab.shows("Needs a change").await;
+        let open = "return [...document.querySelectorAll('details[open]')].map((d) => d.id).join()";
+        assert_eq!(tab.script(open).await, json!("light-routing"), "what its reader has to change is open");
+        let marked =
+            tab.script("return [...document.querySelectorAll('#light-routing li mark')].map((m) => m.textContent).join()");
+        assert!(marked.await.as_str().unwrap().contains("shops"), "what differs is marked");
+        is_sound(&tab, &format!("{size}-lights")).await;
+        if size != "desktop" {
+            continue;
+        }
+        // By keyboard: one is opened, the other closed; then the page follows by itself.
+        for id in ["light-routing-name", "light-ownership-name"] {
+            tab.script(&format!("document.getElementById('{id}').focus()")).await;
+            tab.keys("\u{E007}").await;
+        }
+        assert_eq!(tab.script(open).await, json!("light-ownership"));
+        zones.remove(&wrong).unwrap();
+        for record in &domain.records {
+            zones.add(&record.zone_line()).unwrap();
+        }
+        api.check(&domain.id).await.unwrap();
+        tab.shows(SERVED).await;
+        assert_eq!(tab.script(open).await, json!("light-ownership"));
+        assert_eq!(tab.script("return document.activeElement.id").await, json!("light-ownership-name"));
+        tab.script("for (const light of document.querySelectorAll('details')) light.open = true").await;
+        is_sound(&tab, &format!("{size}-lights-open")).await;
+    }
+    world.drain().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_operator_sees_the_fleet_on_every_screen() {
     let world = sandbox().await;
     let api = world.api().unwrap();

@@ -74,8 +74,11 @@ fn silence_never_releases_a_name() {
 const BY_REQUEST: &str = "found out by a request to the name, as the certificate authority makes it";
 
 /// What no look at DNS can come to, and what does: other parts of the product say these.
-const NOT_BY_LOOKING: [(Reason, &str); 13] = [
+const NOT_BY_LOOKING: [(Reason, &str); 16] = [
     (Reason::HeldElsewhere, "said by the claims themselves, when another one holds the name"),
+    (Reason::HandoverRuns, "said by the claims themselves, while the record of whoever holds the name is gone"),
+    (Reason::HandoverDue, "said by the claims themselves, once it has been gone for long enough"),
+    (Reason::NameContested, "said to whoever holds the name, while another one's record stands in place of its own"),
     (Reason::Quarantined, "said by the claims themselves, when the name rests after a removal"),
     (Reason::ProxiedReachable, BY_REQUEST),
     (Reason::PreflightOk, BY_REQUEST),
@@ -121,6 +124,9 @@ async fn every_reason_comes_from_some_case_and_is_worded_with_real_values() {
         assert!(!elsewhere, "{} comes from a case after all: take it off the list", reason.code());
         let advice = &finding.advice;
         assert!(advice.ends_with('.') && advice.len() > 40, "{}: {advice}", reason.code());
+        for word in NOT_IN_ADVICE {
+            assert!(!advice.to_lowercase().contains(word), "{}: {word}: {advice}", reason.code());
+        }
         // Whoever has to act is told about which name; our own outage has none of theirs.
         if *reason != Reason::ResolverUnavailable && reason.acts() != Actor::Platform {
             assert!(advice.contains("example"), "{}: {advice}", reason.code());
@@ -174,6 +180,24 @@ fn sentences_are_plain_and_the_page_explains_their_words() {
     }
 }
 
+/// Words of the trade that no advice uses either. What somebody has to enter or to ask for by its name is no such word.
+const NOT_IN_ADVICE: [&str; 14] = [
+    "resolver",
+    "resolves",
+    "delegat",
+    " zone",
+    "lookup",
+    "query",
+    "queries",
+    "authoritative",
+    "vantage",
+    "rcode",
+    "propagat",
+    "validation ",
+    "tls",
+    "grace period",
+];
+
 const HEAD: &str = "# What a check can say
 
 Each look at a domain ends, for each check, in one of the reasons below. Page, API, events and logs use the same codes. A code
@@ -193,7 +217,7 @@ The example under each reason is what a person reads in one such case, as the pr
 This page is written from the catalogue that the program uses; a test holds it to that.
 ";
 
-const WORDS: [(&str, &str); 20] = [
+const WORDS: [(&str, &str); 23] = [
     ("name", "the full name that visitors type, like `support.acme.example`."),
     ("domain", "the name you registered, like `acme.example`; its records are kept at your DNS provider."),
     ("record", "one line of a domain's DNS: a name, a type and a value."),
@@ -221,6 +245,12 @@ const WORDS: [(&str, &str); 20] = [
         "the name with `_acme-challenge.` in front, at which the certificate authority looks for a sign of ours.",
     ),
     ("DNSSEC", "signatures that protect a domain's records; when they are broken, the records count as forged."),
+    (
+        "DS record",
+        "what your registrar keeps of your domain when it is signed with DNSSEC; without it the signatures count for nothing.",
+    ),
+    ("NS", "a record that names a domain's name server."),
+    ("TCP", "the way in which answers travel that are too long for one packet."),
     ("proxy", "a service that answers visitors in place of the address behind it."),
     ("DNS, HTTPS", "the internet's directory of names; and a kind of record in it that can send browsers to another place."),
 ];

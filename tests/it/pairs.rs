@@ -208,6 +208,7 @@ async fn removing_one_half_leaves_the_other() {
         let removed = web.api(&token, "DELETE", &format!("/api/v1/domains/{}", goes["id"].as_str().unwrap()), None).await;
         assert_eq!((removed.status.as_u16(), &removed.json()["partner"]), (200, &json!(null)));
         web.rig.pass(Duration::from_secs(60)).await;
+        web.rig.edge_follows().await;
         let left = show(&web, &token, stays["id"].as_str().unwrap()).await;
         assert_eq!((&left["claim"], &left["serving"]), (&json!("live"), &json!(true)));
         assert_eq!((&left["partner"], &left["redirect_to"]), (&json!(null), &json!(null)));

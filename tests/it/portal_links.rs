@@ -207,11 +207,28 @@ async fn a_hand_off_page_shows_one_domain_changes_nothing_and_ends() {
     assert!(page.body.contains("noindex") && page.header("x-robots-tag").contains("noindex"));
     assert!(page.body.contains(&format!("data-live=\"{link}/live?after=")), "{}", page.body);
     assert_eq!(page.header("set-cookie"), "");
+    assert!(page.header("referrer-policy") == "no-referrer" && page.body.contains("content=\"no-referrer\""));
+    // The same records as a file, which is as quiet; and nothing of it wears off, however often a scanner looks.
+    for _ in 0..3 {
+        let file = web.page("", &format!("{link}/records.zone")).await;
+        assert_eq!((file.status.as_u16(), file.header("content-type")), (200, "text/dns"));
+        assert_eq!(file.header("content-disposition"), "attachment; filename=\"support.acme.test.zone\"");
+        assert_eq!((file.header("referrer-policy"), file.header("x-robots-tag")), ("no-referrer", "noindex, nofollow"));
+        assert!(file.body.contains(&format!("_nameplate-challenge.support.acme.test. 300 IN TXT \"{value}\"\n")));
+        assert!(!file.body.contains("secret") && file.body.contains("support.acme.test. 300 IN CNAME acme.app.example.\n"));
+        // Every line is one that a zone takes in.
+        let zones = nameplate::dns::world::ZoneStore::new();
+        zones.add_zone("acme.test", "ns1.acme.test", "192.0.2.53".parse().unwrap());
+        for line in file.body.lines().filter(|line| !line.starts_with(';')) {
+            zones.add(line).unwrap();
+        }
+    }
     for method in ["POST", "DELETE", "PUT"] {
         let answer = web.send(web.browser("", method, &link).body(Body::empty()).unwrap()).await;
         assert_eq!(answer.status, 405);
     }
-    // From the domain's page: made, shown this once, taken back by its own form.
+    // From the domain's page, a moment later: made, shown this once, taken back by its own form.
+    web.rig.hand.advance(Duration::from_secs(1));
     let cookie = web.admin(&acme).await;
     let csrf = web.csrf(&cookie).await;
     let shared = web.post(&cookie, &format!("/domains/{id}/hand-off"), &format!("csrf={csrf}")).await;
@@ -232,5 +249,23 @@ async fn a_hand_off_page_shows_one_domain_changes_nothing_and_ends() {
     web.rig.hand.advance(Duration::from_secs(2 * 3600));
     let ended = web.page("", &link).await;
     assert!(ended.status == 410 && ended.body.contains("This link has ended"), "{}", ended.body);
+    assert_eq!((ended.header("referrer-policy"), ended.header("x-robots-tag")), ("no-referrer", "noindex, nofollow"));
     assert_eq!(web.page("", &format!("{link}/live")).await.status, 410);
+    assert_eq!(web.page("", &format!("{link}/records.zone")).await.status, 410);
+}
+
+#[tokio::test]
+async fn records_come_as_a_file_to_those_who_may_see_them() {
+    let web = Web::new(306).await;
+    let (acme, token) = web.tenant("acme").await;
+    let (other, other_token) = web.tenant("other").await;
+    let id = web.rig.claim(&acme, "support.acme.test").await;
+    let (page, api) = (format!("/domains/{id}/records.zone"), format!("/api/v1/domains/{id}/records.zone"));
+    let theirs = web.page(&web.admin(&acme).await, &page).await;
+    let ours = web.api(&token, "GET", &api, None).await;
+    assert_eq!((theirs.status.as_u16(), ours.status.as_u16()), (200, 200));
+    assert!(theirs.body == ours.body && ours.header("content-type") == "text/dns", "{}", ours.body);
+    assert_eq!(web.page(&web.admin(&other).await, &page).await.status, 404);
+    assert_eq!(web.api(&other_token, "GET", &api, None).await.status, 404);
+    assert!([401, 303].contains(&web.page("", &page).await.status.as_u16()));
 }

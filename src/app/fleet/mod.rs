@@ -5,14 +5,12 @@
 //! memory. How to get it wrong: count in a page.
 
 mod budget;
-mod budget_view;
 mod edges;
 mod overview;
 mod queue;
 mod snapshot;
 
 pub use budget::{Budget, Shut, Tokens, budgets};
-pub use budget_view::{BudgetView, LimitView};
 pub use edges::{EdgeView, Edges, edges};
 pub use overview::{Overview, StuckGroup, overview};
 pub use queue::{IssuerQueue, Queued, place_of};

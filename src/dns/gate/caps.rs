@@ -30,7 +30,7 @@ impl Default for Caps {
     fn default() -> Self {
         Caps {
             looks: Cap::new(200, 64),
-            zone: Cap::new(10, 8),
+            zone: Cap::new(20, 8),
             tenant: Cap::new(50, 16),
             imports: Cap::per_second(10),
             packets: Cap::per_second(5_000),

@@ -1,21 +1,22 @@
 //! Waiting for a turn: the tables of `model::traffic`, and whoever sleeps until theirs comes.
 //!
-//! Nobody runs the line: whoever enters, leaves or wakes lets those go whose turn it is. Each sleeps until about their own
-//! turn, so that somebody is awake at each.
+//! Nobody runs the line: whoever enters, leaves or wakes lets those go whose turn it is. One of those who wait is on watch and
+//! sleeps until the next cap opens; the others sleep until they are rung. Who leaves the watch rings the next.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::oneshot;
+use tokio::sync::Notify;
 
 use crate::env::Env;
 use crate::model::look::Lane;
 use crate::model::traffic::{Entered, Request, Traffic};
 
-/// The longest sleep: by then whoever had to be awake for us may have gone away.
-const NAP: Duration = Duration::from_millis(250);
+/// The longest and the shortest sleep.
+const LONGEST: Duration = Duration::from_secs(5);
+const SHORTEST: Duration = Duration::from_micros(500);
 
 pub(super) struct Line<K> {
     inner: Mutex<Inner<K>>,
@@ -24,7 +25,8 @@ pub(super) struct Line<K> {
 
 struct Inner<K> {
     traffic: Traffic<K>,
-    bells: HashMap<u64, oneshot::Sender<()>>,
+    bells: HashMap<u64, Arc<Notify>>,
+    watch: Option<u64>,
 }
 
 /// A place: in the line, and then past it. Given back when dropped, wherever it is.
@@ -36,7 +38,8 @@ pub(super) struct Place<K: Clone + Eq + Hash> {
 
 impl<K: Clone + Eq + Hash> Line<K> {
     pub fn new(env: &Env) -> Self {
-        Line { inner: Mutex::new(Inner { traffic: Traffic::default(), bells: HashMap::new() }), env: env.clone() }
+        let inner = Inner { traffic: Traffic::default(), bells: HashMap::new(), watch: None };
+        Line { inner: Mutex::new(inner), env: env.clone() }
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner<K>> {
@@ -51,58 +54,69 @@ impl<K: Clone + Eq + Hash> Line<K> {
     pub async fn enter(self: &Arc<Self>, request: Request<K>, patience: Option<Duration>) -> Result<Place<K>, Duration> {
         let (env, lane) = (&self.env, request.lane);
         let began = env.now();
-        let (bell, mut rung) = oneshot::channel();
-        let (place, mut wait) = {
+        let bell = Arc::new(Notify::new());
+        let (place, entered) = {
             let mut inner = self.inner();
             let (number, entered) = inner.traffic.enter(request, began);
-            let place = Place { line: Arc::clone(self), lane, number };
-            match entered {
-                Entered::Now => return Ok(place),
-                Entered::Waits(about) if patience.is_some_and(|p| about > p) => {
-                    drop(inner);
-                    return Err(about);
-                }
-                Entered::Waits(about) => {
-                    inner.bells.insert(number, bell);
-                    // The turn may be open while an earlier one is not: then it is ours by right of the lane.
-                    inner.give(env);
-                    (place, about)
-                }
+            if entered != Entered::Now {
+                inner.bells.insert(number, Arc::clone(&bell));
+                inner.ring_watch();
             }
+            (Place { line: Arc::clone(self), lane, number }, entered)
         };
+        match entered {
+            Entered::Now => return Ok(place),
+            Entered::Waits(about) if patience.is_some_and(|p| about > p) => return Err(about),
+            Entered::Waits(_) => {}
+        }
         loop {
-            let left = patience.map(|p| p.saturating_sub(env.now().since(began)));
-            if left.is_some_and(|l| l.is_zero()) {
-                // The number is out of the line before its bell is looked at for the last time.
+            let nap = {
                 let mut inner = self.inner();
+                let now = env.now();
                 inner.give(env);
-                if rung.try_recv().is_ok() {
+                if !inner.traffic.waits(lane, place.number) {
                     return Ok(place);
                 }
-                let about = inner.traffic.opens_in(lane, place.number, env.now()).unwrap_or_default();
-                drop(inner);
-                return Err(about.max(patience.unwrap_or_default()));
-            }
-            let nap = wait.clamp(Duration::from_micros(500), left.map_or(NAP, |l| l.min(NAP)));
+                let left = patience.map_or(LONGEST, |p| p.saturating_sub(now.since(began)));
+                if left.is_zero() {
+                    let about = inner.traffic.opens_in(lane, place.number, now).unwrap_or_default();
+                    return Err(about.max(patience.unwrap_or_default()));
+                }
+                let on_watch = *inner.watch.get_or_insert(place.number) == place.number;
+                let opening = if on_watch { inner.traffic.next_opening(now) } else { None };
+                opening.unwrap_or(LONGEST).clamp(SHORTEST, LONGEST).min(left)
+            };
             tokio::select! {
-                biased;
-                _ = &mut rung => return Ok(place),
+                () = bell.notified() => {}
                 () = env.sleep(nap) => {}
             }
-            let mut inner = self.inner();
-            inner.give(env);
-            wait = inner.traffic.opens_in(lane, place.number, env.now()).unwrap_or(NAP);
         }
     }
 }
 
 impl<K: Clone + Eq + Hash> Inner<K> {
+    /// Lets those go whose turn it is.
     fn give(&mut self, env: &Env) {
         for number in self.traffic.give(env.now()) {
             if let Some(bell) = self.bells.remove(&number) {
-                // Whoever is gone gives the place back when it is dropped.
-                let _ = bell.send(());
+                bell.notify_one();
             }
+            self.leave_watch(number);
+        }
+    }
+
+    /// Whoever is on watch looks at the clock again: something has come that may open earlier.
+    fn ring_watch(&self) {
+        if let Some(bell) = self.watch.and_then(|number| self.bells.get(&number)) {
+            bell.notify_one();
+        }
+    }
+
+    /// Another one of those who wait takes the watch.
+    fn leave_watch(&mut self, number: u64) {
+        if self.watch == Some(number) {
+            self.watch = self.bells.keys().next().copied();
+            self.ring_watch();
         }
     }
 }
@@ -119,6 +133,7 @@ impl<K: Clone + Eq + Hash> Drop for Place<K> {
         let mut inner = self.line.inner();
         inner.bells.remove(&self.number);
         inner.traffic.leave(self.lane, self.number);
+        inner.leave_watch(self.number);
         inner.give(&self.line.env);
     }
 }
@@ -180,8 +195,6 @@ mod tests {
         settle().await;
         // A second and a half is enough for the second in the line, not for the third.
         assert_eq!(line.enter(request(Lane::Bulk, cap), patience).await.err(), Some(Duration::from_secs(2)));
-        hand.advance(Duration::from_millis(250));
-        settle().await;
         while !waiting.is_finished() {
             hand.advance(Duration::from_millis(250));
             settle().await;
@@ -214,6 +227,41 @@ mod tests {
         hand.advance(Duration::from_secs(1));
         let _third = line.enter(request(Lane::Bulk, cap), Some(Duration::ZERO)).await.unwrap();
         let inner = line.inner();
-        assert!(inner.bells.is_empty(), "{} bells", inner.bells.len());
+        assert!(inner.bells.is_empty() && inner.watch.is_none(), "{} bells, {:?} on watch", inner.bells.len(), inner.watch);
+    }
+
+    /// Nobody may sleep through their turn because whoever was to wake them has gone.
+    #[tokio::test]
+    async fn the_watch_is_handed_on_and_looks_again_when_somebody_comes() {
+        let hand = Hand::new(Moment::from_secs(1_000), 1);
+        let line = Arc::new(Line::new(&hand.env()));
+        let enter = |key: &'static str, cap: Cap| {
+            let line = line.clone();
+            tokio::spawn(async move {
+                let request = Request { lane: Lane::Single, tenant: None, caps: vec![(key, cap)] };
+                line.enter(request, None).await.map(|_| ())
+            })
+        };
+        let (slow, quick) = (Cap::per_second(1), Cap::per_second(11));
+        for (key, cap) in [("slow", slow), ("quick", quick), ("quick", quick), ("quick", quick)] {
+            enter(key, cap).await.unwrap().unwrap();
+        }
+        let on_watch = enter("slow", slow);
+        settle().await;
+        let later = enter("quick", quick);
+        settle().await;
+        hand.advance(Duration::from_millis(130));
+        settle().await;
+        assert!(later.is_finished(), "the watch slept for the slow one");
+        let (second, third) = (enter("slow", slow), enter("slow", slow));
+        settle().await;
+        on_watch.abort();
+        settle().await;
+        hand.advance(Duration::from_millis(870));
+        settle().await;
+        assert!(second.is_finished() && !third.is_finished());
+        hand.advance(Duration::from_secs(1));
+        settle().await;
+        assert!(third.is_finished());
     }
 }

@@ -6,6 +6,7 @@ use crate::model::reason::Reason;
 
 use super::caa::Decision;
 use super::caa_value::{IssueValue, parse};
+use super::lookup_failure;
 
 /// The finding for a decision.
 pub fn finding(ask: &Ask, decision: &Decision) -> Finding {
@@ -97,7 +98,7 @@ fn advice(ask: &Ask, caa: &CaaAsk, decision: &Decision) -> String {
         }
         Reason::CaaPermits => format!("The CAA record at {owner} allows {issuer}; nothing needs to change for CAA."),
         Reason::CaaNoRestriction => {
-            format!("The CAA record at {owner} restricts nothing for this order; nothing needs to change for CAA.")
+            format!("The CAA record at {owner} restricts nothing for this certificate; nothing needs to change for CAA.")
         }
         Reason::CaaExcludesCa | Reason::CaaWildcardExcludesCa => {
             format!("The CAA record at {owner} allows only {} but we use {issuer}; {add}.", named(&decision.set, tag))
@@ -133,8 +134,8 @@ fn advice(ask: &Ask, caa: &CaaAsk, decision: &Decision) -> String {
              spelling: {issuer}."
         ),
         Reason::CaaMethodNotAllowed => format!(
-            "The CAA record at {owner} allows {issuer} but not with {}, by which we validate ({value}); add {} to its \
-             validationmethods.",
+            "The CAA record at {owner} allows {issuer}, but not the way in which it checks your name, {} ({value}); add {} to the \
+             validationmethods in that value.",
             caa.method, caa.method
         ),
         Reason::CaaAccountMismatch => {
@@ -145,32 +146,28 @@ fn advice(ask: &Ask, caa: &CaaAsk, decision: &Decision) -> String {
             )
         }
         Reason::CaaParamUnsatisfiable => format!(
-            "One CAA record at {owner} carries a parameter twice ({value}), so it matches nobody; split it into two records."
+            "One CAA record at {owner} states one condition twice ({value}), so nobody can meet it; split it into two records."
         ),
         Reason::CaaTypeUnsupported => format!(
-            "The name servers of {} reject CAA queries instead of giving an empty answer; ask your DNS provider to fix this or \
-             move to another DNS provider.",
+            "The name servers of {} reject questions about CAA records instead of saying that there are none; ask your DNS \
+             provider to mend this, or move to another DNS provider.",
             ask.registered_domain
         ),
-        Reason::DnssecBogus => format!(
-            "The DNSSEC signatures of {} do not check out for CAA, so certificate authorities must refuse; ask your DNS provider \
-             to repair the signatures, or remove the DS record at your registrar.",
-            ask.registered_domain
-        ),
+        Reason::DnssecBogus => lookup_failure::bogus_advice(&ask.registered_domain, decision.broken),
         Reason::CaaAnswerTruncated => format!(
-            "The CAA answer for {at} is too large and arrives incomplete; delete unneeded CAA records or ask your DNS provider \
-             to allow DNS over TCP."
+            "The CAA records of {at} are too long for one packet and arrive incomplete; delete those that are not needed, or ask \
+             your DNS provider to give long answers over TCP."
         ),
         Reason::CaaTargetLookupFailed => format!(
-            "Our own name {owner} gave an error for the CAA lookup that {} leads to, so no certificate can be ordered; this is \
-             our problem and you need not change anything.",
+            "{} leads to our own name {owner}, whose CAA records cannot be read, so no certificate can be ordered; this is our \
+             problem and you need not change anything.",
             decision.name
         ),
         Reason::CaaVantageDisagree => format!(
             "The CAA record at {owner} is seen differently from different places; no change is needed, we will look again."
         ),
         Reason::CaaObservationStale => format!(
-            "Our last CAA check of {} is too old to order on; we check again by ourselves and you need not change anything.",
+            "Our last CAA check of {} is too old to order a certificate on; we check again by ourselves and you need not change anything.",
             decision.name
         ),
         Reason::ResolverUnavailable => {
@@ -178,8 +175,8 @@ fn advice(ask: &Ask, caa: &CaaAsk, decision: &Decision) -> String {
                 .to_owned()
         }
         reason if reason.verdict() == Verdict::Unknown => format!(
-            "The name servers gave an error for the CAA lookup of {at}, so no certificate can be ordered; we will retry, and if \
-             it persists ask your DNS provider to answer CAA queries."
+            "The name servers gave an error or no answer when asked for the CAA records of {at}, so no certificate can be \
+             ordered; we ask again, and if this lasts, have your DNS provider look at it."
         ),
         reason => reason.sentence().to_owned(),
     }

@@ -160,8 +160,9 @@ fn by_servers(reader: &Reader<'_>, ask: &DelegationAsk, expected: &str, views: &
 
 fn by_words(reader: &Reader<'_>, ask: &DelegationAsk, expected: &str, words: &[(Server, Said)]) -> Option<Told> {
     let speaking: Vec<&Said> = words.iter().map(|(_, s)| s).filter(|s| !matches!(s, Said::Silent(_))).collect();
-    let resolved = reader.each_awake(expected, Kind::Cname)?;
-    if speaking.is_empty() || lookup_failure::any_bogus(reader, expected, Kind::Cname, &resolved)? {
+    // What a CA asks for. An alias that a DNAME makes bears no signature of its own: asked for by type, some resolvers reject it.
+    let resolved = reader.each_awake(expected, Kind::Txt)?;
+    if speaking.is_empty() || lookup_failure::any_bogus(reader, expected, Kind::Txt, &resolved)? {
         return unreadable(reader, expected);
     }
     if let Some(text) = speaking.iter().find_map(|s| if let Said::Texts(t) = s { t.first() } else { None }) {
@@ -187,9 +188,9 @@ fn found((reason, place): (Reason, String)) -> Told {
 }
 
 fn unreadable(reader: &Reader<'_>, expected: &str) -> Option<Told> {
-    let resolvers = reader.each(expected, Kind::Cname)?;
+    let resolvers = reader.each(expected, Kind::Txt)?;
     let gone = lookup_failure::unregistered(reader)? && resolvers.iter().any(|(_, a)| a.definite());
-    let mut failure = lookup_failure::explain(reader, expected, Kind::Cname, &resolvers)?;
+    let mut failure = lookup_failure::explain(reader, expected, Kind::Txt, &resolvers)?;
     if gone && failure.reason != Reason::ResolverUnavailable {
         failure.reason = Reason::DomainNotRegistered;
     }

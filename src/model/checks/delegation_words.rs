@@ -76,9 +76,9 @@ fn advice(reader: &Reader<'_>, ask: &DelegationAsk, told: &Told, expected: &str,
         return lookup_failure::advice(failure, expected);
     }
     match told.reason {
-        Reason::DelegationOk => format!("{expected} points to our validation zone as expected; nothing needs to change."),
+        Reason::DelegationOk => format!("{expected} points to us as expected; nothing needs to change."),
         Reason::DelegationOkNs => {
-            format!("{expected} is delegated to our name servers as expected; nothing needs to change.")
+            format!("{expected} is served by our name servers as expected; nothing needs to change.")
         }
         Reason::DelegationMissing if place != expected => format!(
             "Some of your name servers show the record at {expected} and {place} does not yet; we will look again, and no \
@@ -97,12 +97,12 @@ fn advice(reader: &Reader<'_>, ask: &DelegationAsk, told: &Told, expected: &str,
                  dot at the end."
             ),
             Astray::Servers => format!(
-                "{expected} is delegated to the name server {place}, which is not ours; delete its NS records and add a CNAME \
-                 there that points to {target}."
+                "{expected} is handed to the name server {place}, which is not ours; delete its NS records and add a CNAME there \
+                 that points to {target}."
             ),
         },
         Reason::DelegationWrongTenant => format!(
-            "{expected} points to {place}, a validation name of a different account; change the target of the CNAME record to \
+            "{expected} points to {place}, which belongs to a different account; change the target of the CNAME record to \
              {target}."
         ),
         Reason::DelegationBlockedByTxt => format!(
@@ -113,38 +113,38 @@ fn advice(reader: &Reader<'_>, ask: &DelegationAsk, told: &Told, expected: &str,
             "The CNAME record was saved as {place} because your DNS panel adds the domain itself; rename its host field to {host}."
         ),
         Reason::DelegationWrongName => {
-            format!("The delegation was found at {place} but is needed at {expected}; change the host field to {host}.")
+            format!("The record was found at {place} but is needed at {expected}; change the host field to {host}.")
         }
         Reason::DelegationLabelTypo => format!(
-            "The delegation was found at {place} without the leading underscore; rename it to {expected} (host field {host})."
+            "The record was found at {place} without the leading underscore; rename it to {expected} (host field {host})."
         ),
         Reason::DelegationCoveredByWildcard => {
             let routing = reader.ask.routing.as_ref().map(|r| r.target_for_record.trim_end_matches('.'));
             format!(
                 "A wildcard, {place}, answers for {expected}; add the record: a CNAME at that name that points to {target}, and \
-                 also an explicit CNAME to {} for {hostname}, which the wildcard then no longer covers.",
+                 also a CNAME to {} for {hostname} itself, which the wildcard then no longer covers.",
                 routing.unwrap_or("our target")
             )
         }
         Reason::ChallengeTxtNotVisible => {
-            "Your delegation is right and our validation value is still spreading over our own \
-                                           name servers; you need not change anything."
+            "Your record is right, and the certificate authority's value is still on its way to all of our own name servers; you \
+             need not change anything."
                 .to_owned()
         }
         Reason::ChallengeTxtIncomplete => format!(
-            "Your delegation is right and {place} of the {} validation values is still missing on our side; you need not change \
-             anything.",
+            "Your record is right, and {place} of the certificate authority's {} values is still missing on our side; you need \
+             not change anything.",
             ask.values.len()
         ),
         Reason::ChallengeNoWildcard => format!(
-            "A certificate for *.{hostname} cannot be validated over the web; add a CNAME at {expected} that points to {target}."
+            "A certificate for *.{hostname} cannot be checked over the web; add a CNAME at {expected} that points to {target}."
         ),
         Reason::ChallengeBlockedByProxy => format!(
-            "A proxy at {place} answers TLS for {hostname}, so this validation cannot reach us; switch the DNS record to DNS \
-             only, or add a CNAME at {expected} that points to {target}."
+            "A proxy at {place} answers for {hostname}, so the certificate authority's check cannot reach us; switch the proxy off \
+             for this record (some call that DNS only), or add a CNAME at {expected} that points to {target}."
         ),
         Reason::PlatformTargetBroken => format!(
-            "Your delegation is right, but our name {place} does not answer right now; this is our problem and you need not \
+            "Your record is right, but our name {place} does not answer right now; this is our problem and you need not \
              change anything."
         ),
         Reason::DomainNotRegistered => format!(

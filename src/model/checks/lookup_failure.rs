@@ -18,6 +18,8 @@ pub struct Failure {
     pub broken: Option<&'static str>,
     /// A server that sits at a private address, if that is the reason.
     pub private: Option<Server>,
+    /// The zone's own servers.
+    pub servers: Vec<String>,
     /// One line an observer.
     pub observed: Vec<String>,
     /// Who was asked.
@@ -153,6 +155,7 @@ pub fn explain(reader: &Reader<'_>, name: &str, kind: Kind, resolvers: &[(&str, 
         reason: Reason::DnsLookupFailed,
         zone: reader.registered_domain(name),
         private: None,
+        servers: Vec::new(),
         broken: resolvers.iter().flat_map(|(_, a)| &a.ede).find_map(|code| broken_signatures(*code)),
         observed: resolvers.iter().map(|(r, a)| format!("resolver {r}: {kind} {name}: {}", a.how())).collect(),
         seen_by: resolvers.iter().map(|(r, _)| reader.resolver_label(r)).collect(),
@@ -196,6 +199,7 @@ pub fn with_servers(mut failure: Failure, views: &Views<'_>, name: &str, kind: K
     failure.zone.clone_from(&views.zone.apex);
     for (server, answer) in &views.answers {
         failure.seen_by.push(server.host.clone());
+        failure.servers.push(server.host.clone());
         failure.observed.push(match (answer, server.address) {
             (Some(a), _) => format!("{}: {kind} {name}: {}", server.host, a.how()),
             (None, Some(address)) => format!("{}: not asked, {address} is not a public address", server.host),
@@ -212,6 +216,15 @@ pub fn with_servers(mut failure: Failure, views: &Views<'_>, name: &str, kind: K
     failure
 }
 
+/// What to do about broken signatures.
+pub fn bogus_advice(zone: &str, broken: Option<&str>) -> String {
+    let broken = broken.unwrap_or("its signatures do not fit");
+    format!(
+        "{zone} is signed with DNSSEC, but {broken}, so certificate authorities and many visitors reject every answer; have \
+         your DNS provider sign {zone} anew, or remove its DS record at your registrar, which switches DNSSEC off."
+    )
+}
+
 /// What to do about a failed look-up of `name`, in one sentence.
 pub fn advice(failure: &Failure, name: &str) -> String {
     let zone = &failure.zone;
@@ -220,20 +233,17 @@ pub fn advice(failure: &Failure, name: &str) -> String {
             "Our own DNS service is not answering at the moment; this is our problem and you need not change anything."
                 .to_owned()
         }
-        Reason::DnssecBogus => format!(
-            "{zone} is signed with DNSSEC, but {}, so certificate authorities and many visitors reject every answer; have your \
-             DNS provider sign {zone} anew, or remove its DS record at your registrar, which switches DNSSEC off.",
-            failure.broken.unwrap_or("its signatures do not fit")
-        ),
+        Reason::DnssecBogus => bogus_advice(zone, failure.broken),
         Reason::ZoneLame => format!(
-            "The domain {zone} is delegated to name servers that refuse to answer for it; set the name servers your DNS \
-             provider gave you at your registrar, or recreate the zone there."
+            "The name servers of {zone} ({}) refuse to answer for it; at your registrar, set the name servers that your DNS \
+             provider gave you, or create {zone} anew at that provider.",
+            failure.servers.join(" and ")
         ),
         Reason::NameserverNotPublic => {
             let at = failure.private.as_ref().and_then(|s| s.address).map(|a| format!(" {a}")).unwrap_or_default();
             format!(
-                "{zone} is delegated to a name server at the private address{at}, which the internet cannot reach; remove \
-                 that delegation or use a public name server."
+                "{zone} uses a name server at the private address{at}, which the internet cannot reach; remove the NS records of \
+                 {zone} that name it, or use a public name server."
             )
         }
         _ => format!(

@@ -108,7 +108,7 @@ fn negative_hint(words: &[Word<'_>]) -> String {
     let ttl = words.iter().filter_map(|w| if let Said::Nothing(a) = &w.said { a.negative_ttl() } else { None }).max();
     match ttl {
         Some(seconds) if seconds > 0 => {
-            format!(" After you add it, other resolvers may need up to {} to notice.", lasting(u64::from(seconds)))
+            format!(" After you add it, it may take up to {} until it is seen everywhere.", lasting(u64::from(seconds)))
         }
         _ => String::new(),
     }
@@ -143,10 +143,19 @@ fn advice(reader: &Reader<'_>, own: &OwnershipAsk, conclusion: &Conclusion<'_>, 
             "{expected} holds the current value; one of your name servers, {place}, does not answer, so please have your DNS \
              provider look at it."
         ),
-        Reason::TxtPropagating => format!(
-            "Some of your name servers return the new value for {expected} and others do not yet; we will look again, and no \
-             change is needed unless this lasts longer than a day."
-        ),
+        Reason::TxtPropagating => {
+            let wanted = normalised(value);
+            let holds =
+                |w: &&Word<'_>| matches!(&w.said, Said::Values(v) if v.iter().any(|x| normalised(&x.value) == wanted));
+            let hosts = |all: Vec<&Word<'_>>| all.iter().map(|w| w.server.host.as_str()).collect::<Vec<_>>().join(" and ");
+            let speaking = conclusion.words.iter().filter(|w| !matches!(w.said, Said::Silent(_)));
+            let (new, old): (Vec<_>, Vec<_>) = speaking.partition(holds);
+            let (new, old) = (hosts(new), hosts(old));
+            format!(
+                "{expected} holds the new value at {new} and not yet at {old}; we look again by ourselves. If this lasts longer \
+                 than a day, ask your DNS provider about {old}."
+            )
+        }
         Reason::TxtTokenExpired => format!(
             "The value at {expected} was valid for {} and its deadline passed {} ago; request a new value and publish that one \
              instead.",
@@ -160,7 +169,7 @@ fn advice(reader: &Reader<'_>, own: &OwnershipAsk, conclusion: &Conclusion<'_>, 
             format!("The value at {expected} stops after {place}; paste the complete value {value}.")
         }
         Reason::TxtValueMismatch => {
-            format!("{expected} holds a value that was not issued for this request; replace it with {value}.")
+            format!("{expected} holds a value that was not issued for this request ({place}); replace it with {value}.")
         }
         Reason::TxtZoneAppended => format!(
             "The TXT record was saved as {place} because your DNS panel adds the domain itself; rename its host field to {host}."
@@ -177,8 +186,8 @@ fn advice(reader: &Reader<'_>, own: &OwnershipAsk, conclusion: &Conclusion<'_>, 
         Reason::TxtCoveredByWildcardCname => {
             let target = ask.routing.as_ref().map_or("our target", |r| r.target_for_record.as_str());
             format!(
-                "A wildcard, {place}, answers for {expected}, which proves nothing; {add}, and also add an explicit CNAME to \
-                 {target} for {}, which the wildcard then no longer covers.",
+                "A wildcard, {place}, answers for {expected}, which proves nothing; {add}, and also add a CNAME to {target} for \
+                 {} itself, which the wildcard then no longer covers.",
                 ask.hostname
             )
         }

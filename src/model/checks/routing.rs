@@ -142,8 +142,8 @@ fn bogus(reader: &Reader<'_>, (resolver, a): (&str, &Answer), hostname: &str, pa
     match path.aliases.last() {
         None => lookup_failure::bogus(reader, resolver, hostname, Kind::A, a),
         Some(at) => {
-            let answer = reader.awake(resolver, at, Kind::Cname)?;
-            lookup_failure::bogus(reader, resolver, at, Kind::Cname, answer)
+            let answer = reader.awake(resolver, at, Kind::A)?;
+            lookup_failure::bogus(reader, resolver, at, Kind::A, answer)
         }
     }
 }
@@ -151,8 +151,9 @@ fn bogus(reader: &Reader<'_>, (resolver, a): (&str, &Answer), hostname: &str, pa
 fn unreadable(reader: &Reader<'_>, a: &[(&str, &Answer)], hostname: &str, path: Path, apex: bool) -> Option<Told> {
     let failure = match path.aliases.last() {
         None => lookup_failure::explain(reader, hostname, Kind::A, a)?,
-        // Behind an alias, what failed is the next step.
-        Some(at) => lookup_failure::explain(reader, at, Kind::Cname, &reader.each_awake(at, Kind::Cname)?)?,
+        // Behind an alias, what failed is the next step. Asked for addresses, because an alias that a DNAME makes bears no
+        // signature of its own, and asked for by type some resolvers reject it.
+        Some(at) => lookup_failure::explain(reader, at, Kind::A, &reader.each_awake(at, Kind::A)?)?,
     };
     let (reason, place) = (failure.reason, failure.zone.clone());
     Some(Told { reason, place, path, apex, failure: Some(failure), servers: Vec::new(), views: Vec::new() })

@@ -106,6 +106,13 @@ fn published_at(told: &Told) -> String {
     if hosts.is_empty() { String::new() } else { format!(", published at {}", hosts.join(" and ")) }
 }
 
+/// The zone's own servers that still say something else, as a phrase.
+fn behind(told: &Told) -> String {
+    let own = told.views.iter().filter(|v| !v.as_expected && told.servers.iter().any(|(host, _)| *host == v.observer));
+    let hosts: Vec<&str> = own.map(|v| v.observer.as_str()).collect();
+    if hosts.is_empty() { String::new() } else { format!(" (not yet at {})", hosts.join(" and ")) }
+}
+
 /// How long the copies that our resolvers hold may live on, as a phrase.
 fn old_copies(reader: &Reader<'_>, route: &Route<'_>) -> String {
     let answers = reader.resolvers().iter().filter_map(|r| reader.from(r, route.hostname, Kind::A));
@@ -141,8 +148,8 @@ fn advice(reader: &Reader<'_>, route: &Route<'_>, told: &Told) -> String {
             format!("{hostname} reaches {place} through other aliases; this works and nothing needs to change.")
         }
         Reason::CnameOkWildcard => format!(
-            "Through the wildcard {place}, {hostname} reaches us now, but stops once a record is added beneath it; add an explicit \
-             CNAME for {hostname} that points to {target}."
+            "Through the wildcard {place}, {hostname} reaches us now, but stops once a record is added beneath it; add a \
+             CNAME record for {hostname} itself that points to {target}."
         ),
         Reason::OkOneServerDown => format!(
             "{hostname} points to us as expected; one of your name servers, {place}, does not answer, so please have your DNS \
@@ -152,12 +159,13 @@ fn advice(reader: &Reader<'_>, route: &Route<'_>, told: &Told) -> String {
             format!("{hostname} does not lead anywhere yet; add a CNAME record (host field {host}) that points to {target}.")
         }
         Reason::LiveHostnameGone => format!(
-            "All of your name servers say that {hostname} no longer exists; it stays online during the grace period and is then \
-             released, so add its record to {target} again if you want to keep it."
+            "All of your name servers say that {hostname} no longer exists; it stays online for the time being and is then let \
+             go, so add its record to {target} again if you want to keep it."
         ),
         Reason::CnamePropagating => format!(
-            "{hostname} already leads to us in some places and not yet in others{}; we will look again, and no change is needed \
-             unless this lasts longer than a day.",
+            "{hostname} already leads to us in some places and not yet in others{}{}; we look again by ourselves, and no change is \
+             needed unless this lasts longer than a day.",
+            behind(told),
             old_copies(reader, route)
         ),
         Reason::CnameTargetTypo => {
@@ -177,7 +185,7 @@ fn advice(reader: &Reader<'_>, route: &Route<'_>, told: &Told) -> String {
             format!("The aliases of {hostname} lead back to themselves at {place}; point {hostname} at {target}.")
         }
         Reason::CnameChainTooLong => format!(
-            "{hostname} passes through more than {} aliases, more than many resolvers follow; point it at {target} directly.",
+            "{hostname} passes through more than {} aliases, more than many programs follow; point it at {target} directly.",
             route.ask.max_chain
         ),
         Reason::CnameConflict => format!(
@@ -189,7 +197,7 @@ fn advice(reader: &Reader<'_>, route: &Route<'_>, told: &Told) -> String {
         }
         Reason::WildcardShadowed => format!(
             "Your wildcard {place} does not cover {hostname} because another record exists beneath that name; that record must \
-             stay, so add an explicit CNAME for {hostname} that points to {target}."
+             stay, so add a CNAME record for {hostname} itself that points to {target}."
         ),
         Reason::WrongRecordType => format!(
             "{hostname} has {place} records, and DNS does not allow a CNAME beside them; if they are not needed, delete them and \
@@ -201,14 +209,14 @@ fn advice(reader: &Reader<'_>, route: &Route<'_>, told: &Told) -> String {
             told.path.aliases.join(" and ")
         ),
         Reason::ProxiedByCdn => format!(
-            "{hostname} shows the addresses of a proxy ({place}) in front of your DNS record; switch the record to DNS only so that \
-             it points to {target}."
+            "{hostname} shows the addresses of a proxy ({place}) in front of your DNS record; switch the proxy off for this record \
+             (some call that DNS only), so that it points to {target}."
         ),
         Reason::PlatformTargetBroken => format!(
             "{hostname} points to our name {place}, which does not answer right now; this is our problem and you need not change \
              anything."
         ),
-        Reason::AddressOk => format!("{hostname} resolves to our addresses; nothing needs to change."),
+        Reason::AddressOk => format!("{hostname} has our addresses; nothing needs to change."),
         Reason::AddressMissing => {
             format!("{hostname} has no address yet; add an ALIAS (or flattened CNAME) record to {target}, or {addresses}.")
         }
@@ -237,12 +245,12 @@ fn advice(reader: &Reader<'_>, route: &Route<'_>, told: &Told) -> String {
             )
         }
         Reason::CnameAtApex => format!(
-            "{hostname} has a real CNAME record at the top of the zone, which breaks its mail and name server records; replace it \
+            "{hostname} has a real CNAME record at the top of the domain, which breaks its mail and name server records; replace it \
              with an ALIAS (or flattened CNAME) record to {target}, or with {addresses}."
         ),
-        Reason::HttpsRrPointsElsewhere => format!(
-            "{hostname} resolves to our addresses but its HTTPS record sends browsers to {place}; delete the HTTPS record."
-        ),
+        Reason::HttpsRrPointsElsewhere => {
+            format!("{hostname} has our addresses, but its HTTPS record sends browsers to {place}; delete the HTTPS record.")
+        }
         Reason::DomainNotRegistered => format!(
             "The domain {place} is not registered, has expired or is suspended; register or renew it, or settle it with your \
              registrar, then try again."

@@ -18,8 +18,8 @@ fn the_part_that_differs_is_marked_and_no_more() {
     marks(
         "support.acme.example → acme.app.example",
         "support.acme.example → shops.elsewhere.example",
-        "support.acme.example → [acme.app].example",
-        "support.acme.example → [shops.elsewhere].example",
+        "support.acme.example → [acme.app.example]",
+        "support.acme.example → [shops.elsewhere.example]",
     );
     // A slip inside a label.
     marks("acme.app.example", "acme.ap.example", "acme.ap[p].example", "acme.ap.example");
@@ -43,6 +43,16 @@ fn what_says_all_that_was_expected_agrees() {
     assert!(compare("a.example → b.example", "a.example → b.example: 192.0.2.1").agrees());
     assert!(!compare("a.example → b.example", "a.example → c.example: 192.0.2.1").agrees());
     assert!(compare("", "").agrees() && compare("", "x").agrees() && !compare("x", "").agrees());
+}
+
+#[test]
+fn the_type_of_a_record_is_missed_by_nobody() {
+    let both = compare_record("CNAME a.example → b.example", "a.example → c.test: 192.0.2.1");
+    assert_eq!(shown(&both.expected), "CNAME a.example → [b.example]");
+    assert_eq!(shown(&both.seen), "a.example → [c.test: 192.0.2.1]");
+    assert!(compare_record("CNAME a.example → b.example", "a.example → b.example").agrees());
+    assert!(compare_record("TXT a.example = v", "TXT a.example = \"v\"").agrees());
+    assert!(!compare_record("a.example: only ours", "nothing").agrees() && compare_record("", "x").agrees());
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Conclusion, Draw, successor};
 use crate::model::claim::ClaimStep;
@@ -121,7 +121,12 @@ fn fail(s: &Situation, order: &Order, said: &str, problem: Option<&str>, now: Mo
         out = out.write(Write::RemoveChallenge(id.clone()));
     }
     out.domain.failures += 1;
-    out.tell("order_failed", "ca", said, json!({"order": order.id, "url": order.url, "problem": problem}))
+    out.tell("order_failed", "ca", said, json!({"order": order.id, "url": order.url, "problem": whole(problem)}))
+}
+
+/// A problem document as a document, not as a text that holds one.
+fn whole(problem: Option<&str>) -> Option<Value> {
+    problem.map(|text| serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned())))
 }
 
 /// An answer that was not the wanted one, at `effect` or while reading (`None`).
@@ -199,7 +204,7 @@ fn order_refused(s: &Situation, order: &Order, t: &Trouble, now: Moment) -> Outc
                 "order_postponed",
                 "ca",
                 t.said.clone(),
-                json!({"order": order.id, "until": until.rfc3339(), "problem": t.problem}),
+                json!({"order": order.id, "until": until.rfc3339(), "problem": whole(t.problem.as_deref())}),
             )
         }
         Verdict::WaitFor | Verdict::GiveUp | Verdict::Missing => {
@@ -220,8 +225,9 @@ fn limit_reached(s: &Situation, order: &Order, grant: &GrantId, t: &Trouble, lim
     let told = if let Verdict::RetryAt(wait) = t.verdict { wait } else { None };
     let untold = if limited.closed == Closed::Paused { UNTOLD_PAUSE } else { UNTOLD };
     let numbers = s.issuer.limits.get(&limited.limit);
-    // A limit that configuration says is not there has no row to wait at.
-    let until = if numbers.is_some() { now } else { now + told.unwrap_or(untold.0) };
+    // What was told stands in the order's own row, too; what was not is the ledger's to say. A limit that configuration says is
+    // not there has no row to wait at.
+    let until = now + told.unwrap_or_else(|| if numbers.is_some() { Duration::ZERO } else { untold.0 });
     let refusal = numbers.map(|numbers| Refusal {
         issuer_id: s.issuer.id.clone(),
         limit: limited.limit,
@@ -236,10 +242,16 @@ fn limit_reached(s: &Situation, order: &Order, grant: &GrantId, t: &Trouble, lim
     let mut out = Outcome::of(s, plan::next_look(s))
         .order(order, OrderState::Waiting, now, |o| o.not_before = until)
         .write(Write::GrantReturned(grant.clone(), GrantState::Used));
+    // A limit of the name is the tenant's to know of, in the CA's words.
+    let open = limited.closed != Closed::Paused;
+    if let Some(Write::Order { problem, .. }) =
+        out.writes.first_mut().filter(|_| open && limited.limit != LimitName::OrdersPerAccount)
+    {
+        problem.clone_from(&t.problem);
+    }
     out.writes.extend(refusal.map(|refusal| Write::Refused(Box::new(refusal))));
     // A tenant reads this too. The words of a pause hold a link that speaks for the whole account: it stands in the ledger, for
     // the operator.
-    let open = limited.closed != Closed::Paused;
     let said = if open { t.said.as_str() } else { "the CA paused this name until the platform's operator lifts that" };
     out.tell(
         "order_postponed",
@@ -247,7 +259,7 @@ fn limit_reached(s: &Situation, order: &Order, grant: &GrantId, t: &Trouble, lim
         said,
         json!({
             "order": order.id, "limit": limited.limit, "closed": limited.closed,
-            "until": told.map(|wait| (now + wait).rfc3339()), "problem": t.problem.as_ref().filter(|_| open),
+            "until": told.map(|wait| (now + wait).rfc3339()), "problem": whole(t.problem.as_deref().filter(|_| open)),
         }),
     )
 }
@@ -257,7 +269,7 @@ fn account_refused(s: &Situation, order: &Order, grant: &GrantId, t: &Trouble, n
     Outcome::of(s, plan::next_look(s))
         .order(order, OrderState::Waiting, now, |o| o.not_before = now)
         .write(Write::GrantReturned(grant.clone(), GrantState::Used))
-        .tell("order_postponed", "ca", t.said.clone(), json!({"order": order.id, "problem": t.problem}))
+        .tell("order_postponed", "ca", t.said.clone(), json!({"order": order.id, "problem": whole(t.problem.as_deref())}))
 }
 
 /// The answer to newOrder never came: the row is lost, its spend stays open until its deadline.

@@ -6,6 +6,7 @@ use super::holding::{Before, Former, Presence, holding_evidence, leave, proven};
 use super::remove::end_work;
 use crate::model::claim::{Claim, ClaimStep};
 use crate::model::domain::{HoldingState, Role, Situation};
+use crate::model::evidence::Check;
 use crate::model::moment::Moment;
 use crate::model::notice::{NewNotice, NoticeKind};
 use crate::model::outcome::{Outcome, Write};
@@ -98,6 +99,7 @@ fn step_back(s: &Situation, now: Moment) -> Outcome {
         out.domain.claim = claim;
         out.domain.claim_since = now;
     }
+    out.domain.evidence.retain(|e| e.finding.check != Check::Preflight);
     end_work(s, out, now)
 }
 

@@ -269,6 +269,23 @@ proptest! {
         }
     }
 
+    /// A claim that may not order just now is not looked at over and over: its next look is in the future.
+    #[test]
+    fn a_queued_claim_that_waits_rests(s in situation(), reasons in reasons(), seen in 0..3_usize) {
+        let mut s = s;
+        s.domain.claim = Claim::Queued;
+        let former = Former {
+            value: [Presence::Present, Presence::Absent, Presence::Unknown][seen], cname_at_own_host: false,
+        };
+        let looked = Looked { findings: findings(reasons), former };
+        let mut drawn = 0_u8;
+        let waits = s.order.as_ref().is_some_and(|o| matches!(o.state, OrderState::Waiting | OrderState::Finalizing));
+        let out = look(&mut s, &looked, NOW, &mut || { drawn += 1; [drawn; 10] });
+        if waits && !plan::may_order(&s) && s.role() != Role::Neither {
+            prop_assert!(out.domain.due_at > NOW, "{:?}", out);
+        }
+    }
+
     /// A chain goes live by the holding its claim has; a successor's takes the name in the same outcome, and says what else.
     #[test]
     fn a_chain_takes_a_name_only_from_whom_the_claim_follows(s in situation(), o in order()) {

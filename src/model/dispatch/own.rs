@@ -65,7 +65,9 @@ impl OwnLimits {
                     keys.len() - 1
                 })
             });
-            items.push(Item { keys: of_order.collect(), held_by: None, room_at: Moment::default() });
+            let of_order: Vec<usize> = of_order.collect();
+            let held_by = of_order.iter().map(|k| &keys[*k]).find(|key| !key.has_room(now)).map(|key| key.name);
+            items.push(Item { keys: of_order, held_by, room_at: Moment::default() });
         }
         OwnLimits { keys, items, refills: BinaryHeap::new() }
     }

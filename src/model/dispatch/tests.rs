@@ -99,6 +99,26 @@ fn a_claim_made_by_hand_comes_before_an_import_under_the_same_domain() {
     assert_eq!(d.grants.len(), 3);
 }
 
+/// A queue as long as an import can be, under a thousand domains that are all crowded: one walk places everybody.
+#[test]
+fn a_hundred_thousand_orders_are_walked_in_one_go() {
+    let all: Vec<Waiting> = (0..100_000_u32)
+        .map(|n| {
+            let mut drawn = [0; 10];
+            drawn[6..].copy_from_slice(&n.to_be_bytes());
+            Waiting {
+                order_id: OrderId::mint(Moment::from_secs(i64::from(n)), drawn),
+                ..waiting(0, u8::try_from(n % 7).unwrap(), Lane::Bulk, NOW, &format!("n{n}.d{}.example", n % 1_000))
+            }
+        })
+        .collect();
+    let d = dispatch(&all, &crate::model::limits::usual(), &Spent::new(), 0, NOW);
+    assert_eq!((d.grants.len(), d.places.len()), (300, 99_700));
+    let last = d.places.last().unwrap().eta.since(NOW).as_secs();
+    // A hundred names a domain: fifty at once as far as the account allows, the rest one in 202 minutes.
+    assert!(last >= 99_700 * 36 && last < 99_700 * 36 + 60 * 12_096, "{last}");
+}
+
 /// The CA's own counting of all keys.
 #[derive(Default)]
 struct Counting(HashMap<(LimitName, String), Moment>);

@@ -122,7 +122,8 @@ pub struct Ask {
     pub routing: Option<RoutingAsk>,
     /// Ask whether the CA may issue.
     pub caa: Option<CaaAsk>,
-    /// Ask whether the challenge name leads to us.
+    /// Ask whether the challenge name leads to us. Only where the platform serves a validation zone, which no setting names yet:
+    /// until then no look of ours asks it, and HTTP-01 needs none.
     pub delegation: Option<DelegationAsk>,
     /// Ask what a name's TXT records say, beside the checks: nobody judges them.
     pub text: Option<String>,

@@ -183,13 +183,14 @@ impl Answer {
             [] => base,
             codes => {
                 let mut said: Vec<String> = Vec::new();
-                for code in codes.iter().take(MAX_EXTENDED) {
+                // Code 0 says nothing more.
+                for code in codes.iter().filter(|c| **c != 0).take(MAX_EXTENDED) {
                     let one = extended_error::meaning(*code).map_or_else(|| format!("extended error {code}"), str::to_owned);
                     if !said.contains(&one) {
                         said.push(one);
                     }
                 }
-                format!("{base}: {}", said.join(", "))
+                if said.is_empty() { base } else { format!("{base}: {}", said.join(", ")) }
             }
         }
     }

@@ -23,6 +23,9 @@ const TURNS: [Lane; 10] = [
     Lane::Single,
 ];
 
+/// Tenants whose last turn is remembered while anybody waits.
+const REMEMBERED: usize = 10_000;
+
 /// Rows below this number are not worth a look for idle ones.
 const FEW: usize = 1024;
 
@@ -111,7 +114,7 @@ impl<K: Clone + Eq + Hash> Traffic<K> {
             self.go(key.1, request, now);
             all.push(key.1);
         }
-        if self.waiting.is_empty() {
+        if self.waiting.is_empty() || self.served.len() > REMEMBERED {
             self.served.clear();
         }
         all
@@ -134,9 +137,22 @@ impl<K: Clone + Eq + Hash> Traffic<K> {
         open
     }
 
+    /// Whether somebody still waits.
+    pub fn waits(&self, lane: Lane, number: u64) -> bool {
+        self.waiting.contains_key(&(lane, number))
+    }
+
     /// How long until the caps of one who waits may be open; none when that is for somebody else to say, by leaving.
     pub fn opens_in(&self, lane: Lane, number: u64, now: Moment) -> Option<Duration> {
-        let request = self.waiting.get(&(lane, number))?;
+        self.waiting.get(&(lane, number)).and_then(|request| self.wait_of(request, now))
+    }
+
+    /// How long until the first of those who wait may go.
+    pub fn next_opening(&self, now: Moment) -> Option<Duration> {
+        self.waiting.values().filter_map(|request| self.wait_of(request, now)).min()
+    }
+
+    fn wait_of(&self, request: &Request<K>, now: Moment) -> Option<Duration> {
         request.caps.iter().try_fold(Duration::ZERO, |longest, (k, cap)| {
             let wait = self.rows.get(k).map_or(Some(Duration::ZERO), |row| row.opens_in(*cap, now))?;
             Some(longest.max(wait))

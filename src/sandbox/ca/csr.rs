@@ -9,7 +9,7 @@ use super::jwk::Jwk;
 use super::problem::{Kind, Problem};
 
 /// Reads the CSR and gives its key, when names and key may be certified for this order.
-pub(super) fn accept(csr_der: &[u8], ordered: &[String], account_thumbprint: &str) -> Result<PublicKey, Problem> {
+pub fn accept(csr_der: &[u8], ordered: &[String], account_thumbprint: &str) -> Result<PublicKey, Problem> {
     let csr = CertificateSigningRequestParams::from_der(&CertificateSigningRequestDer::from(csr_der))
         .map_err(|e| refused(format!("the CSR cannot be read, or its signature does not fit its key: {e}")))?;
     let asked = names(&csr)?;

@@ -13,7 +13,7 @@
 
 mod account;
 mod authority;
-mod csr;
+pub mod csr;
 mod direct;
 mod entry;
 mod faults;

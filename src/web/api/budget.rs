@@ -4,7 +4,8 @@ use axum::extract::State;
 use axum::response::IntoResponse;
 
 use super::Page;
-use crate::app::fleet::{self, BudgetView};
+use crate::app::fleet;
+use crate::app::show::BudgetView;
 use crate::web::auth::ApiCaller;
 use crate::web::problem::Problem;
 use crate::web::state::WebState;

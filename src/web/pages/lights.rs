@@ -4,7 +4,7 @@
 use super::face::Face;
 use crate::app::show::CheckView;
 use crate::model::claim::Claim;
-use crate::model::compare::{Compared, Part, compare};
+use crate::model::compare::{Compared, Part, compare_record};
 use crate::model::evidence::{Actor, Check, Verdict};
 use crate::web::texts as t;
 
@@ -75,6 +75,10 @@ pub(super) struct Shown<'a> {
 pub(super) struct Line<'a> {
     /// Who said it, where the line tells.
     pub(super) by: Option<&'a str>,
+    /// Where answers differ: whether this one is as expected.
+    pub(super) fits: Option<bool>,
+    /// For how long those who asked may keep it, in words.
+    pub(super) kept: Option<String>,
     /// What was said, cut where it differs from what was expected.
     pub(super) parts: Vec<Part<'a>>,
 }
@@ -104,27 +108,40 @@ impl<'a> Shown<'a> {
     fn new(check: &'a CheckView) -> Shown<'a> {
         let passes = check.verdict == Verdict::Pass;
         let mut expected: Option<Vec<Part<'a>>> = None;
-        let observed = check
-            .observed
-            .iter()
-            .map(|line| {
-                let (by, said) = by_whom(check, line);
-                let whole = |text| vec![Part { text, differs: false }];
-                if passes {
-                    return Line { by, parts: whole(said) };
-                }
-                let Compared { expected: wanted, seen } = compare(&check.expected, said);
-                if wanted.iter().all(|part| !part.differs) {
-                    return Line { by, parts: whole(said) };
-                }
-                // The first answer that differs shows where; another one may differ elsewhere.
-                expected.get_or_insert(wanted);
-                Line { by, parts: seen }
-            })
-            .collect();
+        let mut line = |by, said: &'a str, fits: Option<bool>, ttl: Option<u32>| {
+            let kept = ttl.map(kept);
+            let whole = |text| Line { by, fits, kept: kept.clone(), parts: vec![Part { text, differs: false }] };
+            if passes || fits == Some(true) {
+                return whole(said);
+            }
+            let Compared { expected: wanted, seen } = compare_record(&check.expected, said);
+            if wanted.iter().all(|part| !part.differs) {
+                return whole(said);
+            }
+            // The first answer that differs shows where; another one may differ elsewhere.
+            expected.get_or_insert(wanted);
+            Line { by, fits, kept, parts: seen }
+        };
+        // Where not all said the same, everybody's word stands side by side; else each answer once.
+        let observed = if check.views.is_empty() {
+            check.observed.iter().map(|seen| by_whom(check, seen)).map(|(by, said)| line(by, said, None, None)).collect()
+        } else {
+            check.views.iter().map(|v| line(Some(&v.observer), &v.said, Some(v.as_expected), v.ttl)).collect()
+        };
         let expected = expected.unwrap_or_else(|| vec![Part { text: &check.expected, differs: false }]);
         Shown { check, name: check_name(check.check), shine: Shine::of(check), expected, observed, advice: advice(check) }
     }
+}
+
+/// A TTL in words.
+fn kept(seconds: u32) -> String {
+    match seconds {
+        0..=119 => t::kept_seconds(seconds),
+        120..=7_199 => t::kept_minutes(seconds / 60),
+        7_200..=172_799 => t::kept_hours(seconds / 3_600),
+        _ => t::kept_days(seconds / 86_400),
+    }
+    .plain()
 }
 
 /// Who said a line: an observer named before a colon, or the type of the question that it answers.

@@ -9,7 +9,7 @@ use crate::app::show::{
 };
 use crate::model::claim::Claim;
 use crate::model::domain::RoutingMode;
-use crate::model::evidence::{Actor, Check, DnsHost, Record};
+use crate::model::evidence::{Actor, Check, DnsHost, Record, View};
 use crate::model::hostname::Hostname;
 use crate::model::id::{DomainId, TenantId};
 use crate::model::moment::Moment;
@@ -50,6 +50,10 @@ fn check(check: Check, reason: Reason, expected: &str, observed: &[&str], advice
 
 fn hosted_at(provider: &str, zone: &str) -> DnsHost {
     DnsHost { provider: provider.into(), zone: zone.into(), steps: vec![] }
+}
+
+fn view_of(observer: &str, said: &str, ttl: Option<u32>, as_expected: bool) -> View {
+    View { observer: observer.into(), said: said.into(), ttl, as_expected }
 }
 
 fn event(seq: i64, kind: &str, cause: &str, seconds: u64, detail: serde_json::Value) -> EventView {
@@ -124,6 +128,12 @@ fn awaiting() -> DomainView {
         check(Check::Caa, Reason::CaaAbsent, "no CAA record, or one that permits our certificate authority", &[], ""),
     ];
     view.checks[1].dns_host = Some(hosted_at("Cloudflare", "acme.example"));
+    view.checks[1].views = vec![
+        view_of("ns1.dns.example", "CNAME acme.app.example", Some(300), true),
+        view_of("resolver own-a", "CNAME shops.elsewhere.example", Some(3600), false),
+        view_of("resolver own-b", "no answer", None, false),
+    ];
+    view.checks[1].old_until = Some(NOW + Duration::from_secs(3600));
     view.events.insert(
         0,
         event(
@@ -190,6 +200,7 @@ fn hostile() -> DomainView {
         keep: true,
     });
     view.checks.push(check(Check::Caa, Reason::CaaMalformed, HOSTILE, &[HOSTILE], HOSTILE));
+    view.checks[1].views.push(view_of(HOSTILE, HOSTILE, Some(u32::MAX), false));
     for check in &mut view.checks {
         check.dns_host = Some(hosted_at(HOSTILE, HOSTILE));
     }

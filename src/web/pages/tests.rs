@@ -158,6 +158,7 @@ fn every_sample_has_title_headings_and_labelled_parts() {
         assert_eq!(removable, view.claim.is_open() && name != "releasing", "{name}");
         for record in view.records.iter().filter(|_| html.contains("id=\"records\"")) {
             assert!(html.contains(&format!("-host\">{}</code>", record.host)) || name == "hostile", "{name}");
+            assert!(html.contains(&format!("-name\">{}</code>", record.name)) || name == "hostile", "{name}");
         }
     }
 }
@@ -178,12 +179,18 @@ fn hostile_values_stay_text() {
 fn the_dns_host_is_named_where_it_is_known_and_stays_text() {
     let sample = |wanted: &str| samples::all().into_iter().find(|(name, _)| *name == wanted).unwrap().1;
     let known = render(&sample("awaiting"));
-    assert_eq!(known.matches("Your DNS is hosted at").count(), 1, "{known}");
     assert!(
         known.contains(
-            "Your DNS is hosted at <bdi>Cloudflare</bdi>: records are changed there, in <bdi>acme.example</bdi>.</dd>"
+            "Your DNS is hosted at <strong>Cloudflare</strong>: records are changed there, in <strong>acme.example</strong>."
         ),
         "{known}"
+    );
+    // Its own fields, and the way to them.
+    for told in ["<li>Records</li><li>Add record</li>", "<dt>Target</dt>", "<dt>Content</dt>", "DNS only", ">Auto<"] {
+        assert!(known.contains(told), "{told}: {known}");
+    }
+    assert!(
+        known.contains("id=\"copy-2-host\">support</code>") && known.contains("Cloudflare adds acme.example by itself.")
     );
     let mut unknown = sample("awaiting");
     unknown.checks.iter_mut().for_each(|check| check.dns_host = None);
@@ -192,10 +199,8 @@ fn the_dns_host_is_named_where_it_is_known_and_stays_text() {
     assert!(!serde_json::to_string(&unknown).unwrap().contains("dns_host"));
     let hostile = render(&sample("hostile"));
     let escaped = "&#34;&#62;&#60;script&#62;alert(&#39;x&#39;)&#60;/script&#62;&#60;img src=x onerror=alert(1)&#62;";
-    assert!(
-        hostile.contains(&format!("hosted at <bdi>{escaped}</bdi>: records are changed there, in <bdi>{escaped}</bdi>.")),
-        "{hostile}"
-    );
+    let both = format!("hosted at <strong>{escaped}</strong>: records are changed there, in <strong>{escaped}</strong>.");
+    assert!(hostile.contains(&both), "{hostile}");
     assert!(!hostile.contains(HOSTILE));
 }
 
@@ -243,4 +248,46 @@ fn steps_lifetime_and_actors_are_said_in_words() {
     assert!(html.contains("<progress id=\"life\" max=\"89\" value=\"0\""), "{html}");
     assert!(html.contains("by you, in the portal") && html.contains("by the operator"));
     assert!(!html.contains("ses_0000"));
+}
+
+#[test]
+fn four_lights_open_to_expected_and_observed_with_what_differs_marked() {
+    let sample = |wanted: &str| samples::all().into_iter().find(|(name, _)| *name == wanted).unwrap().1;
+    let html = render(&sample("awaiting"));
+    let lights: Vec<&str> = html.split("<details class=\"light ").skip(1).filter_map(|l| l.split('"').next()).collect();
+    assert_eq!(lights, ["good", "act", "good", "off"]);
+    // The one at which it is the reader's move is open; what it stands at is told to the script.
+    let open: Vec<&str> =
+        html.split("<details ").skip(1).filter(|d| d.split('>').next().unwrap().ends_with(" open")).collect();
+    assert!(open.len() == 1 && open[0].contains("id=\"light-routing\" data-stands=\"cname_points_elsewhere\""));
+    // Each in words as well: signs and colours are for those who see them.
+    for word in ["Right", "Needs a change", "Not yet"] {
+        assert!(html.contains(&format!("<span class=\"badge\">{word}</span>")), "{word}");
+    }
+    // Servers that disagree, side by side, with how long each answer lives.
+    assert!(html.contains("<bdi>resolver own-a</bdi> · kept for 60 min"), "{html}");
+    assert!(
+        html.contains("<mark><span class=\"hidden\">differs: </span>shops.elsewhere.example<span class=\"hidden\">"),
+        "{html}"
+    );
+    assert!(html.contains("<span class=\"hidden\">as expected: </span><bdi>ns1.dns.example</bdi> · kept for 5 min"));
+    assert!(html.contains("<dt>Old answers are gone</dt>"));
+    let right = render(&sample("live"));
+    assert!(!right.contains("<mark") && right.contains("Valid, and served by every edge."));
+}
+
+#[test]
+fn a_claim_that_waits_for_the_name_alone_is_not_told_to_publish() {
+    use crate::model::evidence::Check;
+    use crate::model::reason::Reason;
+    let (_, mut view) = samples::all().into_iter().find(|(name, _)| *name == "awaiting").unwrap();
+    let mut held = view.checks[2].clone();
+    (held.check, held.verdict, held.who_acts) = (Check::Holding, Reason::Quarantined.verdict(), Reason::Quarantined.acts());
+    held.sentence = Reason::Quarantined.sentence().into();
+    let routing = &mut view.checks[1];
+    (routing.verdict, routing.who_acts) = (Reason::CnameOk.verdict(), Reason::CnameOk.acts());
+    view.checks.push(held);
+    let html = render(&view);
+    assert!(html.contains("Records in place") && html.contains("Waiting for the name"), "{html}");
+    assert!(!html.contains("Records to publish") && !html.contains("Waiting for DNS"));
 }

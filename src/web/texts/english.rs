@@ -82,6 +82,7 @@ texts! {
     looking_now = "We are looking right now; this page shows the result in a moment.";
     connected = "You are back from your DNS provider. What it set shows here once its name servers answer with it.";
     not_connected = "Your DNS provider did not set the records. You can try again, or enter them by hand.";
+    open_name(name) = "Open {name}";
     check_now = "Check now";
     next_look = "next look";
     load_again = "Load this page again";
@@ -135,11 +136,13 @@ texts! {
     until = "Until";
     if_nothing = "If nothing changes";
     code = "Code";
-    server = "Who answered";
-    answer = "Answer";
-    kept_for = "Kept for";
-    old_gone = "Old answers gone by";
-    disagreement = "The answers side by side";
+    as_expected = "as expected";
+    not_as_expected = "not as expected";
+    kept_seconds(n) = "kept for {n} s";
+    kept_minutes(n) = "kept for {n} min";
+    kept_hours(n) = "kept for {n} h";
+    kept_days(n) = "kept for {n} days";
+    old_gone = "Old answers are gone";
 
     // ---- Records ----
     records_to_publish = "Records to publish";

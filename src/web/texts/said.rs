@@ -68,6 +68,8 @@ impl fmt::Display for Said {
                 Piece::Strong => tag(f, &mut strong, "strong"),
                 Piece::Code => tag(f, &mut code, "code"),
                 Piece::Plain(text) => escaped(f, text),
+                // What is ASCII turns nothing around.
+                Piece::Value(value) if value.is_ascii() => escaped(f, value),
                 Piece::Value(value) => {
                     f.write_str("<bdi>").and_then(|()| escaped(f, value)).and_then(|()| f.write_str("</bdi>"))
                 }

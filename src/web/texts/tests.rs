@@ -26,8 +26,19 @@ fn every_text_has_its_values_and_no_other() {
 #[test]
 fn values_stay_text_and_marks_in_them_are_none() {
     let said = stay_in_zone("<b>*{zone}*`");
-    assert_eq!(said.to_string(), "They stay in the DNS of <strong><bdi>&#60;b&#62;*{zone}*`</bdi></strong>.");
+    assert_eq!(said.to_string(), "They stay in the DNS of <strong>&#60;b&#62;*{zone}*`</strong>.");
     assert_eq!(said.plain(), "They stay in the DNS of <b>*{zone}*`.");
+    assert_eq!(
+        stay_in_zone("مثال.example").to_string(),
+        "They stay in the DNS of <strong><bdi>مثال.example</bdi></strong>."
+    );
+}
+
+/// A text without `name="…"`: a block may hold the attributes of a tag that stands in another template.
+fn without_attributes(text: &str) -> String {
+    let Some((before, after)) = text.split_once("=\"") else { return text.to_owned() };
+    let start = before.rfind([' ', '\u{1}']).map_or(0, |at| at + 1);
+    format!("{}{}", &before[..start], without_attributes(after.split_once('"').map_or("", |(_, rest)| rest)))
 }
 
 /// What a template says by itself: everything outside of tags, comments and expressions, and the attributes that are read aloud.
@@ -59,7 +70,7 @@ fn bare(template: &str) -> Vec<String> {
     let mut said = Vec::new();
     for (n, piece) in left.split('<').enumerate() {
         let (tag, text) = if n == 0 { ("", piece) } else { piece.split_once('>').unwrap_or((piece, "")) };
-        said.push(text.to_owned());
+        said.push(without_attributes(text));
         for attribute in ["aria-label", "title", "alt", "placeholder", "content"] {
             let value = tag.split_once(&format!(" {attribute}=\"")).and_then(|(_, rest)| rest.split_once('"'));
             let machine = attribute == "content" && tag.starts_with("meta");

@@ -29,15 +29,16 @@ fn at(what: &str, endpoint: Endpoint) -> String {
     format!("{what} at {}", endpoint.name())
 }
 
-/// Every limit, with every form of Retry-After.
+/// Every limit, with every form of Retry-After. Where the header says nothing the CA's words say when; a busy service says not even
+/// that.
 pub fn limits() -> Vec<Case> {
     let mut cases = Vec::new();
     for (limit, words, own) in [
-        (Limit::NewOrders, "too many new orders (300) from this account", HOUR),
-        (Limit::RegisteredDomain, "too many certificates (50) already issued for \\\"acme.test\\\"", Duration::ZERO),
-        (Limit::ExactSet, "already issued for this exact set of identifiers", Duration::ZERO),
-        (Limit::FailedAuthorizations, "too many failed authorizations (5) for \\\"support.acme.test\\\"", Duration::ZERO),
-        (Limit::Busy, "Service busy; retry later.", Duration::ZERO),
+        (Limit::NewOrders, "too many new orders (300) from this account", Duration::from_secs(36)),
+        (Limit::RegisteredDomain, "too many certificates (50) already issued for \\\"acme.test\\\"", 201 * MINUTE),
+        (Limit::ExactSet, "already issued for this exact set of identifiers", 34 * HOUR - MINUTE),
+        (Limit::FailedAuthorizations, "too many failed authorizations (5) for \\\"support.acme.test\\\"", 11 * MINUTE),
+        (Limit::Busy, "Service busy; retry later.", HOUR),
     ] {
         for (retry_after, waits) in [
             (None, own),
@@ -51,8 +52,9 @@ pub fn limits() -> Vec<Case> {
             cases.push(case(name, once(Endpoint::NewOrder, what)).says(words).waits(waits, waits + 2 * HOUR));
         }
     }
+    // The link of a pause is the operator's: run() sees to it that no tenant is shown it.
     let paused = Fault::once(Endpoint::NewOrder, What::limited(Limit::Paused)).when(When::Always);
-    cases.push(case("paused until somebody visits the portal", [paused]).says("unpause?jwt=").lasts(2 * HOUR));
+    cases.push(case("paused until somebody visits the portal", [paused]).says("the CA paused this name").lasts(2 * HOUR));
     let storm = Fault::once(Endpoint::NewOrder, What::limited_for(Limit::NewOrders, 600)).when(When::Next(5));
     cases.push(case("limited five times in a row", [storm]).says("too many new orders").waits(50 * MINUTE, 3 * HOUR));
     let accounts = Fault::once(Endpoint::NewAccount, What::limited(Limit::NewAccounts)).when(When::Next(4));
@@ -68,22 +70,22 @@ pub fn limits() -> Vec<Case> {
 /// Problem documents at newOrder, and after it.
 pub fn refusals() -> Vec<Case> {
     let mut cases = Vec::new();
+    let refused = |kind| once(Endpoint::NewOrder, What::refused(kind, "no: \"<b>policy</b>\" forbids this"));
     for kind in [
         Kind::RejectedIdentifier,
         Kind::UnsupportedIdentifier,
-        Kind::UserActionRequired,
-        Kind::ExternalAccountRequired,
         Kind::Caa,
         Kind::Dns,
         Kind::Malformed,
-        Kind::Unauthorized,
         Kind::InvalidProfile,
         Kind::ServerInternal,
         Kind::Compound,
-        Kind::AccountDoesNotExist,
     ] {
-        let refused = What::refused(kind, "no: \"<b>policy</b>\" forbids this");
-        cases.push(case(format!("{kind:?} at newOrder"), once(Endpoint::NewOrder, refused)).says("forbids this"));
+        cases.push(case(format!("{kind:?} at newOrder"), refused(kind)).says("forbids this"));
+    }
+    // About the account, not the name: everybody waits until an operator has seen to it.
+    for kind in [Kind::UserActionRequired, Kind::ExternalAccountRequired, Kind::Unauthorized, Kind::AccountDoesNotExist] {
+        cases.push(case(format!("{kind:?} at newOrder"), refused(kind)).says("forbids this").until_an_operator(6 * HOUR));
     }
     for (endpoint, kind) in [
         (Endpoint::Finalize, Kind::BadCsr),

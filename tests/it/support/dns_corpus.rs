@@ -264,15 +264,16 @@ impl Loader {
         hosts.extend(case.view.iter().filter_map(Seeing::undelegated));
         for (i, host) in hosts.into_iter().enumerate() {
             let written = own.iter().find_map(|rr| match rr.data {
-                Data::A(a) if rr.name == host => Some(a),
+                Data::A(a) if rr.name == host => Some(IpAddr::V4(a)),
+                Data::Aaaa(a) if rr.name == host => Some(IpAddr::V6(a)),
                 _ => None,
             });
             let address = written.unwrap_or_else(|| {
                 let made = std::net::Ipv4Addr::new(192, 0, 2, 100 + u8::try_from(i).expect("few servers"));
                 self.addresses.push(Rr { name: host.clone(), ttl: 3600, data: Data::A(made) });
-                made
+                IpAddr::V4(made)
             });
-            self.servers.push((host, IpAddr::V4(address)));
+            self.servers.push((host, address));
         }
     }
 

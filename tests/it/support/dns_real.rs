@@ -59,6 +59,13 @@ pub fn zones(world: &ZoneStore) -> Result<Vec<MasterFile>, String> {
     Ok(files)
 }
 
+/// The root, with nothing in it: what lies in no other zone does not exist.
+pub fn root() -> MasterFile {
+    let text = ". 300 IN SOA ns.invalid. host.invalid. 1 7200 900 1209600 300\n. 300 IN NS ns.invalid.\n\
+                ns.invalid. 300 IN A 192.0.2.250\n";
+    MasterFile { apex: String::new(), text: text.to_owned() }
+}
+
 /// A line that every server reads: some take letters, digits and hyphens only for what they are.
 fn line_of(rr: &Rr) -> String {
     match rr.data.kind() {
@@ -196,12 +203,23 @@ fn knot(room: &Path, at: SocketAddr, files: &[(String, String)]) -> Child {
     spawn(&mut command, room)
 }
 
-/// Unbound, validating `zone` from the trust anchor in `anchor`; everything in `stubs` is asked at `authority`.
-pub async fn unbound(authority: SocketAddr, zone: &str, anchor: &str, stubs: &[String]) -> RealServer {
+/// How Unbound is set up.
+#[derive(Clone, Copy, Debug)]
+pub struct Validating<'a> {
+    /// The zone that is validated.
+    pub zone: &'a str,
+    /// The DS records that vouch for it.
+    pub anchor: &'a str,
+    /// Whether it says why it fails (RFC 8914).
+    pub explains: bool,
+}
+
+/// Unbound; everything in `stubs` is asked at `authority`.
+pub async fn unbound(authority: SocketAddr, how: Validating<'_>, stubs: &[String]) -> RealServer {
     let mut why = String::new();
     for _ in 0..STARTS {
         // A resolver need not know anything to be up.
-        match ready(start_unbound(authority, zone, anchor, stubs).await, &["platform.example"], false).await {
+        match ready(start_unbound(authority, how, stubs).await, &["platform.example"], false).await {
             Ok(server) => return server,
             Err(e) => why = e,
         }
@@ -209,16 +227,18 @@ pub async fn unbound(authority: SocketAddr, zone: &str, anchor: &str, stubs: &[S
     panic!("Unbound does not answer: {why}");
 }
 
-async fn start_unbound(authority: SocketAddr, zone: &str, anchor: &str, stubs: &[String]) -> RealServer {
+async fn start_unbound(authority: SocketAddr, how: Validating<'_>, stubs: &[String]) -> RealServer {
+    let Validating { zone, anchor, explains } = how;
+    let ede = if explains { "yes" } else { "no" };
     let room = tempfile::tempdir().unwrap();
     let dir = room.path().display();
     let at = free_port().await;
     fs::write(room.path().join("anchor"), anchor).unwrap();
     let mut conf = format!(
         "server:\n  directory: \"{dir}\"\n  chroot: \"\"\n  username: \"\"\n  pidfile: \"\"\n  do-daemonize: no\n  use-syslog: \
-         no\n  logfile: \"\"\n  interface: 127.0.0.1@{}\n  do-ip6: no\n  num-threads: 1\n  do-not-query-localhost: no\n  ede: yes\n  \
+         no\n  logfile: \"\"\n  interface: 127.0.0.1@{}\n  do-ip6: no\n  num-threads: 1\n  do-not-query-localhost: no\n  ede: {ede}\n  \
          module-config: \"validator iterator\"\n  trust-anchor-file: \"{dir}/anchor\"\n  cache-max-negative-ttl: 0\n  \
-         cache-max-ttl: 0\n",
+         cache-max-ttl: 0\n  local-zone: \"test.\" nodefault\n  local-zone: \"invalid.\" nodefault\n",
         at.port()
     );
     for stub in stubs.iter().filter(|s| s.as_str() != zone) {
@@ -244,19 +264,25 @@ pub struct Signed {
 
 /// Signs a zone with a fresh key; `until` as dnssec-signzone reads it (`now+86400`).
 pub fn sign(zone: &MasterFile, from: &str, until: &str) -> Signed {
+    try_sign(zone, from, until).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// The same; or why no such zone can be signed.
+pub fn try_sign(zone: &MasterFile, from: &str, until: &str) -> Result<Signed, String> {
     let room = tempfile::tempdir().unwrap();
     let apex = &zone.apex;
+    let origin = if apex.is_empty() { "." } else { apex };
     fs::write(room.path().join("plain"), &zone.text).unwrap();
     let run = |command: &mut Command| {
         let out = command.current_dir(room.path()).output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
-        assert!(out.status.success(), "{command:?}: {}", String::from_utf8_lossy(&out.stderr));
+        if out.status.success() { Ok(()) } else { Err(format!("{command:?}: {}", String::from_utf8_lossy(&out.stderr))) }
     };
-    run(Command::new(services::dnssec_keygen()).args(["-q", "-a", "ECDSAP256SHA256", "-f", "KSK", apex]));
+    run(Command::new(services::dnssec_keygen()).args(["-q", "-a", "ECDSAP256SHA256", "-f", "KSK", origin]))?;
     run(Command::new(services::dnssec_signzone())
-        .args(["-q", "-S", "-z", "-P", "-s", from, "-e", until, "-o", apex, "-f", "signed", "plain"]));
+        .args(["-q", "-S", "-z", "-P", "-O", "full", "-s", from, "-e", until, "-o", origin, "-f", "signed", "plain"]))?;
     let text = fs::read_to_string(room.path().join("signed")).unwrap();
     let anchor = fs::read_to_string(room.path().join(format!("dsset-{apex}."))).unwrap();
-    Signed { zone: MasterFile { apex: apex.clone(), text }, anchor }
+    Ok(Signed { zone: MasterFile { apex: apex.clone(), text }, anchor })
 }
 
 /// Every address that a server of these zones may have.

@@ -9,6 +9,7 @@ pub mod feed_world;
 pub mod fleet_seed;
 pub mod live_origin;
 pub mod manifest;
+pub mod met;
 pub mod rig;
 pub mod seed;
 pub mod services;

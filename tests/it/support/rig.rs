@@ -242,8 +242,8 @@ impl Rig {
             worker: "worker-0".into(),
             bells: Bells::default(),
             fleet: app::fleet::Snapshots::default(),
-            outage: Arc::default(),
             lap: Arc::default(),
+            outage: Arc::default(),
             boundary: Arc::new(scissors.clone()),
             meters: Arc::default(),
         };
@@ -583,8 +583,27 @@ impl Rig {
         );
         none(
             "a queued or live claim without the holding",
-            self.count(sql("SELECT count(*) AS n FROM domains d WHERE d.claim IN ('queued', 'live') AND NOT EXISTS \
-                 (SELECT 1 FROM holdings h WHERE h.hostname = d.hostname AND h.domain_id = d.id AND h.state = 'held')"))
+            self.count(
+                sql("SELECT count(*) AS n FROM domains d WHERE d.claim IN ('queued', 'live') AND NOT EXISTS \
+                 (SELECT 1 FROM holdings h WHERE h.hostname = d.hostname AND h.domain_id = d.id AND h.state = 'held') \
+                 AND NOT (d.claim = 'queued' AND (d.due_at <= $1 OR EXISTS \
+                   (SELECT 1 FROM holdings h WHERE h.hostname = d.hostname AND h.successor_id = d.id)))")
+                .bind(self.env.now()),
+            )
+            .await,
+        );
+        none(
+            "a claim that is next and neither waits nor is queued, or follows itself",
+            self.count(sql("SELECT count(*) AS n FROM holdings h LEFT JOIN domains d ON d.id = h.successor_id \
+                 WHERE h.successor_id IS NOT NULL AND (d.id IS NULL OR d.hostname <> h.hostname OR h.state = 'free' \
+                   OR h.domain_id = h.successor_id OR d.claim NOT IN ('awaiting_dns', 'queued'))"))
+                .await,
+        );
+        none(
+            "a link or a redirect between two tenants",
+            self.count(sql("SELECT count(*) AS n FROM routes r JOIN domains d ON d.id = r.domain_id LEFT JOIN domains p \
+                 ON p.id = d.linked_domain_id AND p.linked_domain_id = d.id AND p.tenant_id = d.tenant_id \
+                 WHERE r.redirect_to IS NOT NULL AND (p.id IS NULL OR p.hostname <> r.redirect_to OR d.redirects = 0)"))
                 .await,
         );
         none(

@@ -127,6 +127,13 @@ impl Web {
         Web { rig, live: state.live.clone(), router: router(state.clone()), operator, state }
     }
 
+    /// The same with offers of DNS providers that set records themselves.
+    pub fn connecting(self, connect: nameplate::web::Connect) -> Web {
+        let settings = WebSettings { connect: Some(std::sync::Arc::new(connect)), ..(*self.state.settings).clone() };
+        let state = WebState::new(self.rig.app.clone(), settings);
+        Web { live: state.live.clone(), router: router(state.clone()), state, ..self }
+    }
+
     /// A second process on the same database.
     pub fn beside(&self) -> Router {
         router(WebState::new(self.rig.app.clone(), (*self.state.settings).clone()))

@@ -3,8 +3,8 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::budget::{Budget, Tokens};
-use crate::app::show::rfc3339;
+use super::rfc3339;
+use crate::app::fleet::{Budget, Tokens};
 use crate::model::moment::Moment;
 
 /// What one CA lets us spend, and how it is.
