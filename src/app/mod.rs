@@ -138,10 +138,10 @@ pub struct App {
     pub bells: Bells,
     /// The fleet as it was last counted.
     pub fleet: fleet::Snapshots,
-    /// What is known of an outage of our own.
-    pub outage: Arc<preflight::Outage>,
     /// How fast imported names are looked at.
     pub lap: Arc<lap::Lap>,
+    /// What is known of an outage of our own.
+    pub outage: Arc<preflight::Outage>,
     /// Where a step may be cut.
     pub boundary: Arc<dyn Boundary>,
     /// What is counted.
