@@ -154,7 +154,8 @@ fn queued(s: &Situation, now: Moment) -> Outcome {
 /// Another issuer was chosen with this look: the order goes there, and waits for its turn as everybody does.
 fn go_elsewhere(s: &Situation, order: &Order, pass: bool, now: Moment) -> Outcome {
     let eligible = if pass && s.domain.preflight_passed().is_some() { change::eligible_at(s, now) } else { Moment::NEVER };
-    let mut out = Outcome::of(s, plan::next_look(s)).order(order, OrderState::Waiting, now, |o| {
+    let next = plan::next_look(s).min(plan::preflight_at(s));
+    let mut out = Outcome::of(s, next).order(order, OrderState::Waiting, now, |o| {
         o.issuer_id = s.issuer.id.clone();
         o.not_before = eligible;
     });
