@@ -72,7 +72,9 @@ pub async fn claim_in_lane(
         if let Some((id, state)) = claims::open_claim(tx, tenant, hostname).await? {
             if state == Claim::Expired {
                 reopen(app, tx, &id, actor, now).await?;
-                app.wake.wake(tx, &id, now).await?;
+                if lane != Lane::Bulk {
+                    app.wake.wake(tx, &id, now).await?;
+                }
             } else if lane != Lane::Bulk && bulk_rows::by_hand(tx, &id, now).await? {
                 app.wake.wake(tx, &id, now).await?;
             }

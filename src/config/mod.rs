@@ -51,7 +51,6 @@ pub use domain_connect::DomainConnectConfig;
 pub use edge::{EdgeConfig, EdgeLimits};
 pub use feed::FeedConfig;
 pub use imports::ImportsConfig;
-pub use issuers::IssuerConfig;
 pub use issuers::{IssuerConfig, hmac_key};
 pub use jobs::JobsConfig;
 pub use log::{LogConfig, LogFormat};

@@ -60,7 +60,7 @@ pub(super) fn schedule(app: &App, feed: &Feed, queue: &Queue, finder: Option<Fin
         })
         .when("imported names", Arc::default(), LAP, {
             let app = app.clone();
-            move || imports(app.clone())
+            move || import_lap(app.clone())
         })
         .with("relay", {
             let feed = feed.clone();
@@ -121,7 +121,7 @@ async fn looks(app: App) -> Option<Moment> {
     }
 }
 
-async fn imports(app: App) -> Option<Moment> {
+async fn import_lap(app: App) -> Option<Moment> {
     match lap::round(&app).await {
         Ok(round) => round.next,
         Err(error) => {

@@ -1,7 +1,5 @@
 //! The rows of imports: staged as they arrive, judged in order, read back a page at a time.
 
-use std::sync::LazyLock;
-
 use super::{Row, Store, StoreResult, Tx, sql};
 use crate::model::bulk::Verdict;
 use crate::model::domain::RoutingMode;
@@ -11,10 +9,8 @@ use crate::model::ledger::Bucket;
 use crate::model::moment::Moment;
 use crate::model::slug::Slug;
 
-/// Rows that one statement stages.
+/// Rows staged in one round trip.
 const TOGETHER: usize = 100;
-/// What is staged of a row.
-const COLUMNS: usize = 11;
 
 /// A row as it was read.
 #[derive(Clone, Debug)]
@@ -52,50 +48,27 @@ pub struct ImportRow {
     pub domain_id: Option<DomainId>,
 }
 
-fn staging(rows: usize) -> String {
-    let one = |row: usize| {
-        let values: Vec<String> = (1..=COLUMNS).map(|column| format!("${}", row * COLUMNS + column)).collect();
-        format!("({})", values.join(", "))
-    };
-    let all: Vec<String> = (0..rows).map(one).collect();
-    format!(
-        "INSERT INTO import_rows (import_id, n, line, tenant, typed, hostname, registered, verdict, code, detail, suggestion) \
-         VALUES {}",
-        all.join(", ")
-    )
-}
-
-/// One text for many rows and one for each that is left over: both stay prepared.
-static MANY: LazyLock<String> = LazyLock::new(|| staging(TOGETHER));
-static ONE: LazyLock<String> = LazyLock::new(|| staging(1));
-
 /// Stages rows.
 pub async fn stage(tx: &mut Tx, id: &ImportId, rows: &[Staged]) -> StoreResult<()> {
     for chunk in rows.chunks(TOGETHER) {
-        let texts: Vec<(&'static str, &[Staged])> = match chunk.len() == TOGETHER {
-            true => vec![(MANY.as_str(), chunk)],
-            false => chunk.chunks(1).map(|one| (ONE.as_str(), one)).collect(),
+        let one = |row: &Staged| {
+            let verdict = if row.refusal.is_some() { Verdict::Refused } else { Verdict::Pending };
+            let refusal = row.refusal.as_ref();
+            sql("INSERT INTO import_rows (import_id, n, line, tenant, typed, hostname, registered, verdict, code, detail, suggestion) \
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)")
+            .bind(id.as_str())
+            .bind(row.n)
+            .bind(row.line)
+            .bind(row.tenant.as_deref())
+            .bind(row.typed.as_str())
+            .bind(row.hostname.as_ref().map(Hostname::as_str))
+            .bind(row.hostname.as_ref().map(Hostname::registered_domain))
+            .bind(verdict.as_str())
+            .bind(refusal.map(|r| r.code.as_str()))
+            .bind(refusal.map(|r| r.detail.as_str()))
+            .bind(refusal.and_then(|r| r.suggestion.as_deref()))
         };
-        for (text, rows) in texts {
-            let mut stmt = sql(text);
-            for row in rows {
-                let verdict = if row.refusal.is_some() { Verdict::Refused } else { Verdict::Pending };
-                let refusal = row.refusal.as_ref();
-                stmt = stmt
-                    .bind(id.as_str())
-                    .bind(row.n)
-                    .bind(row.line)
-                    .bind(row.tenant.as_deref())
-                    .bind(row.typed.as_str())
-                    .bind(row.hostname.as_ref().map(Hostname::as_str))
-                    .bind(row.hostname.as_ref().map(Hostname::registered_domain))
-                    .bind(verdict.as_str())
-                    .bind(refusal.map(|r| r.code.as_str()))
-                    .bind(refusal.map(|r| r.detail.as_str()))
-                    .bind(refusal.and_then(|r| r.suggestion.as_deref()));
-            }
-            tx.execute(stmt).await?;
-        }
+        tx.batch(chunk.iter().map(one).collect()).await?;
     }
     Ok(())
 }

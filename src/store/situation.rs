@@ -111,7 +111,6 @@ pub fn domain(row: &Row) -> StoreResult<Domain> {
         lane: row.parse("lane")?,
         claim: row.parse("claim")?,
         claim_since: row.moment("claim_since")?,
-        lane: row.parse("lane")?,
         routing_mode: row.parse("routing_mode")?,
         target: row.text("target")?,
         attempt_id: row.parse("attempt_id")?,

@@ -66,6 +66,7 @@ pub const PROBLEMS: &[(&str, u16, &str)] = &[
     ("column_repeated", 422, "A column is there twice."),
     ("not_ndjson", 422, "The first line of the file is no JSON object."),
     ("too_many_rows", 422, "The imported file has more rows than `imports.max_rows`."),
+    ("digest_invalid", 422, "A digest is 64 small hexadecimal digits."),
     ("state_invalid", 422, "There is no such state of an import."),
     ("verdict_invalid", 422, "There is no such verdict on a row."),
     ("format_invalid", 422, "The file is not to be had in this format."),

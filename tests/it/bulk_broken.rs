@@ -330,6 +330,8 @@ async fn what_is_asked_wrongly_is_told_before_the_file_is_read() {
     assert_eq!(count(&web, "SELECT count(*) AS n FROM imports").await, 0);
     let list: Value = web.api(&web.operator, "GET", "/api/v1/imports?state=broken", None).await.json();
     assert_eq!(list["items"], json!([]));
+    let odd = web.api(&web.operator, "GET", "/api/v1/imports?digest=x", None).await;
+    assert_eq!(odd.problem(), (422, "digest_invalid".into()));
     assert_eq!(
         web.api(&web.operator, "GET", "/api/v1/imports?state=x", None).await.problem(),
         (422, "state_invalid".into())

@@ -2,7 +2,6 @@
 //! their names, so that two imports of the same names never wait for each other in a circle.
 
 use std::collections::{BTreeMap, HashMap};
-use std::time::Duration;
 
 use crate::app::claim::{self, ClaimError};
 use crate::app::tenants::{self, AddTenantError, NewTenant};
@@ -11,7 +10,7 @@ use crate::model::bulk::Verdict;
 use crate::model::claim::Claim;
 use crate::model::hostname::Hostname;
 use crate::model::id::{DomainId, TenantId};
-use crate::model::moment::Moment;
+use crate::model::order::Lane;
 use crate::model::slug::Slug;
 use crate::model::tenant::TenantStatus;
 use crate::store::bulk::{Counts, Import};
@@ -19,7 +18,6 @@ use crate::store::bulk_rows::{self, First, ImportRow, Judged, Refusal, ToJudge};
 use crate::store::{StoreResult, Tx, claims};
 
 /// Between the first looks at two names of an import: whoever hands over ten thousand has published nothing yet.
-const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 
 /// Who a row means.
 #[derive(Clone, Debug)]
@@ -103,7 +101,7 @@ pub(super) async fn judge(app: &App, tx: &mut Tx, import: &Import, rows: &[ToJud
 }
 
 /// Marks a row that fails again and again on our side, so that the others go on.
-pub(super) async fn refuse_for_us(tx: &mut Tx, import: &Import, row: &ImportRow) -> StoreResult<Batch> {
+pub(super) async fn refuse_for_us(tx: &mut Tx, import: &Import, row: &ImportRow) -> StoreResult<Counts> {
     let detail = "This row failed on our side and was written to the log. Send it again.".to_owned();
     let judged = verdict(row, Verdict::Refused, Some(said("row_failed", detail)), None);
     bulk_rows::judge(tx, &import.id, &[judged]).await?;

@@ -3,33 +3,29 @@
 use crate::app::{App, AppError};
 use crate::model::bulk_plan::{Asked, Crowd, Plan, plan};
 use crate::model::id::ImportId;
-use crate::model::ledger::{Limit, ORDERS_PER_ACCOUNT};
-use crate::store::issuers::IssuerRow;
+use crate::model::limits::{ACCOUNT, LimitName};
 use crate::store::{bulk_rows, dispatching, issuers};
-
-/// The name and the key of the limits that a plan reads.
-const PER_DOMAIN: &str = "certificates_per_domain";
-const ACCOUNT: &str = "account";
-
-/// What an issuer allows: orders of the account, and certificates under one registered domain. Where it is not configured the
-/// second is Let's Encrypt's: CAs that have none are rare, and a plan should not promise what is not to be had.
-fn limits(issuer: &IssuerRow) -> (Option<Limit>, Limit) {
-    let weekly = Limit { burst: 50, per_secs: 7 * 86_400 };
-    (issuer.limits.get(ORDERS_PER_ACCOUNT).copied(), issuer.limits.get(PER_DOMAIN).copied().unwrap_or(weekly))
-}
 
 /// The plan of an import whose rows have their verdicts, at the issuer that is asked first; none while there is no issuer.
 pub async fn of(app: &App, id: &ImportId) -> Result<Option<Plan>, AppError> {
     let Some(issuer) = issuers::list(&app.store).await?.into_iter().next() else { return Ok(None) };
     let now = app.env.now();
-    let (account, per_domain) = limits(&issuer);
+    let limit = |name: LimitName| issuer.limits.get(&name).copied();
+    let per_domain = limit(LimitName::CertificatesPerDomain);
     let mut tx = app.store.read().await?;
     let (orders, registered_domains) = bulk_rows::orders_needed(&mut tx, id).await?;
-    let crowds = bulk_rows::crowds(&mut tx, id, (&issuer.id, PER_DOMAIN), per_domain.burst, now).await?;
-    let bucket = dispatching::bucket(&mut tx, &issuer.id, ORDERS_PER_ACCOUNT, ACCOUNT, now).await?;
+    let crowds = match per_domain {
+        Some(per_domain) => {
+            let counted = LimitName::CertificatesPerDomain.as_str();
+            bulk_rows::crowds(&mut tx, id, (&issuer.id, counted), per_domain.burst, now).await?
+        }
+        None => Vec::new(),
+    };
+    let spent = dispatching::spent_of(&mut tx, &issuer.id, &[ACCOUNT, ACCOUNT]).await?;
+    let used = spent.get(&(LimitName::OrdersPerAccount, ACCOUNT.to_owned())).copied().unwrap_or_default();
     let ahead = bulk_rows::waiting(&mut tx, &issuer.id).await?;
     let crowds = crowds.into_iter().map(|(registered, names, bucket)| Crowd { registered, names, bucket }).collect();
-    let account = account.map(|limit| (limit, bucket));
-    let asked = Asked { orders, registered_domains, crowds, ahead, account, per_domain: Some(per_domain) };
+    let account = limit(LimitName::OrdersPerAccount).map(|limit| (limit, used));
+    let asked = Asked { orders, registered_domains, crowds, ahead, account, per_domain };
     Ok(Some(plan(&asked, now)))
 }

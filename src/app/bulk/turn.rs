@@ -84,6 +84,6 @@ pub async fn cancel(app: &App, principal: &Principal, id: &ImportId) -> Result<I
 /// Makes a finished dry run an import: the rows that were kept are judged once more, and claimed.
 pub async fn start(app: &App, principal: &Principal, id: &ImportId) -> Result<Import, TurnError> {
     let (mut tx, _) = found(app, principal, id).await?;
-    let turned = bulk::start(&mut tx, id, app.env.now()).await?;
+    let turned = bulk::start(&mut tx, id).await?;
     ended(app, tx, turned, id, "only a dry run that is done can be started").await
 }

@@ -1,17 +1,13 @@
 //! Judging staged rows, batch by batch, behind the request that brought them.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
-
-use super::judge::{self, Batch};
-use super::{plan, receive};
+use super::{judge, plan, receive};
 use crate::app::{App, AppError};
-use crate::model::id::{DomainId, ImportId};
+use crate::model::id::ImportId;
 use crate::model::moment::Moment;
 use crate::store::bulk_rows::{self, ToJudge};
-use crate::store::{StoreError, StoreResult, Tx, Wake, bulk};
+use crate::store::{StoreError, bulk};
 use crate::telemetry::Chain;
 
 /// Rows judged in one transaction: on SQLite nobody else writes meanwhile.
@@ -24,17 +20,6 @@ const LEASE: Duration = Duration::from_secs(15);
 const THROWN_AWAY: i64 = 2_000;
 /// How long imports that are over, and their verdicts, are kept.
 const KEPT: Duration = Duration::from_secs(90 * 24 * 3600);
-
-/// Sets no alarm: the sweep finds what is due, as many at a time as the queue has room for, so that a hundred thousand claims
-/// of an import never stand before one made by hand.
-struct Quiet;
-
-#[async_trait]
-impl Wake for Quiet {
-    async fn wake(&self, _: &mut Tx, _: &DomainId, _: Moment) -> StoreResult<()> {
-        Ok(())
-    }
-}
 
 /// A batch of every import that has rows to judge, and some housekeeping; when to come again, if there is more.
 pub async fn round(app: &App) -> Result<Option<Moment>, AppError> {
@@ -79,7 +64,6 @@ fn passes_by_itself(e: &AppError) -> bool {
 }
 
 async fn batch(app: &App, id: &ImportId, size: i64) -> Result<bool, AppError> {
-    let quiet = App { wake: Arc::new(Quiet), ..app.clone() };
     let mut tx = app.store.begin().await?;
     let now = app.env.now();
     let Some(import) = bulk::take(&mut tx, id, &app.worker, now, now + LEASE).await? else { return Ok(false) };
@@ -88,7 +72,7 @@ async fn batch(app: &App, id: &ImportId, size: i64) -> Result<bool, AppError> {
         tx.commit().await?;
         return finish(app, id).await;
     };
-    let counts = judge::judge(&quiet, &mut tx, &import, &rows).await?;
+    let counts = judge::judge(app, &mut tx, &import, &rows).await?;
     bulk::advance(&mut tx, id, last, &counts).await?;
     app.boundary.cross("before a batch of rows is judged").await;
     tx.commit().await?;

@@ -186,7 +186,7 @@ pub(in crate::web) struct ImportsQuery {
 #[utoipa::path(get, path = "/api/v1/imports", tag = "Imports", operation_id = "listImports", params(ImportsQuery),
     responses(
         (status = 200, description = "A page of imports.", body = Page<ImportBody>),
-        (status = 422, description = "`tenant_unknown`, `state_invalid`, `limit_out_of_range`, `cursor_invalid`"),
+        (status = 422, description = "`tenant_unknown`, `digest_invalid`, `state_invalid`, `limit_out_of_range`, `cursor_invalid`"),
     ))]
 pub(in crate::web) async fn list_imports(
     State(state): State<WebState>,
@@ -198,6 +198,11 @@ pub(in crate::web) async fn list_imports(
     let word = |text: &String| text.parse::<ImportState>();
     let wrong = |e: UnknownWord| Problem::wrong("state", "state_invalid", sentence(&e.to_string()));
     let wanted = query.state.as_ref().map(word).transpose().map_err(wrong)?;
+    let is_digest = |text: &String| text.len() == 64 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+    if query.digest.as_ref().is_some_and(|text| !is_digest(text)) {
+        let detail = "A digest is the SHA-256 of a file: 64 small hexadecimal digits.";
+        return Err(Problem::wrong("digest", "digest_invalid", detail));
+    }
     let before = cursor(query.cursor.as_deref())?;
     let filter = ImportFilter { tenant, digest: query.digest.clone(), state: wanted, before };
     let imports = bulk::list(&state.app, &caller.principal, filter, limit).await?;
