@@ -58,7 +58,7 @@ pub fn limits() -> Vec<Case> {
     let storm = Fault::once(Endpoint::NewOrder, What::limited_for(Limit::NewOrders, 600)).when(When::Next(5));
     cases.push(case("limited five times in a row", [storm]).says("too many new orders").waits(50 * MINUTE, 3 * HOUR));
     let accounts = Fault::once(Endpoint::NewAccount, What::limited(Limit::NewAccounts)).when(When::Next(4));
-    cases.push(case("no account for a while", [accounts]));
+    cases.push(case("no account for a while", [accounts]).waits(Duration::ZERO, 12 * HOUR));
     cases.push(
         case("busy while an order is read", once(Endpoint::Order, What::limited_for(Limit::Busy, 900)))
             .says("Service busy")
@@ -136,7 +136,8 @@ pub fn pages() -> Vec<Case> {
     cases.push(case("a redirect is not followed", once(Endpoint::NewOrder, to)).says("redirects are not followed"));
     for times in [3, 5, 20] {
         let storm = Fault::once(At::Signed, What::BadNonce).when(When::Next(times));
-        cases.push(case(format!("{times} refused nonces"), [storm]));
+        // Most of them meet the making of the account, which is tried ever more seldom.
+        cases.push(case(format!("{times} refused nonces"), [storm]).waits(Duration::ZERO, 12 * HOUR));
     }
     let half = Fault::once(At::Signed, What::BadNonce).when(When::Chance(50));
     cases.push(case("half of all nonces are refused", [half]).waits(Duration::ZERO, 3 * HOUR));

@@ -70,8 +70,9 @@ impl WireCa {
 
     /// An operator says that the account is in order.
     pub async fn trust_again(&self) {
+        let all = issuers::list(&self.rig.app.store).await.unwrap();
         let mut tx = self.rig.app.store.begin().await.unwrap();
-        for issuer in issuers::list(&self.rig.app.store).await.unwrap() {
+        for issuer in all {
             issuer_health::trust_again(&mut tx, &issuer.id).await.unwrap();
         }
         tx.commit().await.unwrap();

@@ -108,7 +108,7 @@ mod tests {
         assert_eq!(
             said(Limit::ExactSet),
             "too many certificates (5) already issued for this exact set of identifiers in the last 168h0m0s, retry after \
-             2026-08-18 15:14:33 UTC: see https://letsencrypt.org/docs/rate-limits/#new-certificates-per-exact-set-of-identifiers"
+             2026-08-18 19:14:33 UTC: see https://letsencrypt.org/docs/rate-limits/#new-certificates-per-exact-set-of-identifiers"
         );
         assert!(said(Limit::RegisteredDomain).contains("already issued for \"acme.test\" in the last"));
         assert!(
