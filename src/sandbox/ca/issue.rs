@@ -17,6 +17,13 @@ use crate::model::moment::Moment;
 
 const DAY: Duration = Duration::from_secs(86_400);
 
+/// A certificate as it was signed.
+struct Signed {
+    leaf: Vec<u8>,
+    chain_pem: String,
+    good: (Moment, Moment),
+}
+
 impl CaState {
     /// Issues by a CSR when the order is ready. A refused CSR leaves the order ready.
     pub fn finalize(
@@ -38,7 +45,7 @@ impl CaState {
         let issued = self.sign(&names, &key, flaw, now);
         if let Some(order) = self.orders.get_mut(no) {
             match issued {
-                Ok((leaf, chain_pem, good)) => {
+                Ok(Signed { leaf, chain_pem, good }) => {
                     for name in names {
                         *self.counters.certificates_by_name.entry(name).or_default() += 1;
                     }
@@ -52,14 +59,14 @@ impl CaState {
         self.order(account, no, now)
     }
 
-    /// The leaf, its chain and its time, with what the script wants to be wrong with it.
+    /// Signs, with what the script wants to be wrong with it.
     fn sign(
         &mut self,
         names: &[String],
         key: &PublicKey,
         flaw: Option<Flaw>,
         now: Moment,
-    ) -> Result<(Vec<u8>, String, (Moment, Moment)), AuthorityError> {
+    ) -> Result<Signed, AuthorityError> {
         let mut serial: [u8; 16] = self.draw();
         // Positive and of full length in DER, whatever was drawn.
         serial[0] = serial[0] & 0x7f | 0x40;
@@ -78,10 +85,10 @@ impl CaState {
         } else {
             self.authority.sign(names, key, serial, from, until)?
         };
-        let chain = match flaw {
+        let chain_pem = match flaw {
             Some(Flaw::OtherChain) => Authority::generate("Somebody else")?.chain_pem(&leaf),
             _ => self.authority.chain_pem(&leaf),
         };
-        Ok((leaf.der().to_vec(), chain, (from, until)))
+        Ok(Signed { leaf: leaf.der().to_vec(), chain_pem, good: (from, until) })
     }
 }
