@@ -16,11 +16,14 @@ use crate::app::Boundary;
 use crate::env::Env;
 use crate::model::moment::Moment;
 
+/// Until when the task on the floor stands, and what lets it go on.
+type Standing = (Moment, oneshot::Sender<()>);
+
 /// Where tasks wait for answers from outside.
 #[derive(Clone)]
 pub(super) struct Gate {
     env: Env,
-    standing: Arc<Mutex<Option<(Moment, oneshot::Sender<()>)>>>,
+    standing: Arc<Mutex<Option<Standing>>>,
     came: Arc<Notify>,
 }
 
@@ -38,7 +41,7 @@ impl Gate {
         let _ = opened.await;
     }
 
-    fn take(&self) -> Option<(Moment, oneshot::Sender<()>)> {
+    fn take(&self) -> Option<Standing> {
         self.standing.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }

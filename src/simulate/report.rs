@@ -102,12 +102,13 @@ impl ImportReport {
         let orders = world.ca.orders();
         let beyond = u32::try_from(orders).unwrap_or(u32::MAX).saturating_sub(options.limits.orders.burst);
         let floor = options.limits.orders.interval() * beyond;
-        let count = async |text: &'static str| -> Result<u64, SimulationError> {
-            let rows = world.app.store.query(sql(text)).await?;
-            Ok(u64::try_from(rows.first().map_or(Ok(0), |row| row.int("n"))?).unwrap_or(0))
+        let counts = sql("SELECT sum(CASE WHEN state = 'lost' THEN 1 ELSE 0 END) AS lost, count(url) AS known FROM orders");
+        let rows = world.app.store.query(counts).await?;
+        let count = |column| -> Result<u64, SimulationError> {
+            let n = rows.first().map_or(Ok(None), |row| row.opt_int(column))?;
+            Ok(n.and_then(|n| u64::try_from(n).ok()).unwrap_or(0))
         };
-        let lost = count("SELECT count(*) AS n FROM orders WHERE state = 'lost'").await?;
-        let known = count("SELECT count(*) AS n FROM orders WHERE url IS NOT NULL").await?;
+        let (lost, known) = (count("lost")?, count("known")?);
         let lanes: Vec<LaneWaits> = Lane::ALL.iter().filter_map(|lane| waits(lane.as_str(), granted.values())).collect();
         let single = lanes.iter().find(|l| l.lane == Lane::Single.as_str()).map_or(0.0, |l| l.p99_s);
         let mut errors: Vec<f64> = told

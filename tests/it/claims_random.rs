@@ -190,8 +190,7 @@ impl Life {
                 self.watch();
                 assert!(self.gone >= NOTICE, "moved after {:?}: {story:#?}", self.gone);
             }
-            if self.holder.is_some() && now_held.is_none() {
-                let was = self.holder.as_ref().unwrap();
+            if let (Some(was), None) = (&self.holder, &now_held) {
                 assert!(self.removed.contains(was), "a live name was let go of: {story:#?}");
             }
             if let Some(row) = live {

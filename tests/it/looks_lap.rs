@@ -159,7 +159,7 @@ async fn a_zone_that_changes_with_every_look_is_no_reason_for_more_of_them() {
     let mut there = false;
     while rig.env.now() < end {
         match there {
-            true => rig.zones.remove(&line).map(|()| ()).unwrap(),
+            true => rig.zones.remove(&line).unwrap(),
             false => drop(rig.zones.add(&line).unwrap()),
         }
         there = !there;

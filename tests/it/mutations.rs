@@ -24,6 +24,9 @@ const KEPT: usize = 200;
 /// How often the clock is looked at.
 const BETWEEN_LOOKS: usize = 16;
 
+/// Reads octets; whether it took them.
+type Read = Box<dyn Fn(&[u8]) -> bool>;
+
 /// One reader of foreign octets.
 pub struct Reader {
     /// Its name.
@@ -31,7 +34,7 @@ pub struct Reader {
     /// What it takes.
     pub seeds: Vec<Vec<u8>>,
     /// Reads; whether it took it. Panics where something does not hold that must.
-    pub read: Box<dyn Fn(&[u8]) -> bool>,
+    pub read: Read,
 }
 
 impl Reader {

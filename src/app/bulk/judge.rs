@@ -17,8 +17,6 @@ use crate::store::bulk::{Counts, Import};
 use crate::store::bulk_rows::{self, First, ImportRow, Judged, Refusal, ToJudge};
 use crate::store::{StoreResult, Tx, claims};
 
-/// Between the first looks at two names of an import: whoever hands over ten thousand has published nothing yet.
-
 /// Who a row means.
 #[derive(Clone, Debug)]
 enum Whose {

@@ -139,9 +139,7 @@ pub fn readers() -> Vec<Reader> {
             true
         }),
         Reader::text("a join token", &[token.as_str()], |text| match JoinToken::from_text(text) {
-            Ok(token) => {
-                JoinToken::from_text(&String::from_utf8(token.to_text().expose().to_vec()).unwrap()).unwrap() == token
-            }
+            Ok(token) => JoinToken::from_text(std::str::from_utf8(token.to_text().expose()).unwrap()).unwrap() == token,
             Err(e) => {
                 let told = e.to_string();
                 assert!(text.trim().len() < 20 || !told.contains(text.trim()), "{told}");
