@@ -26,6 +26,7 @@ use crate::web::input::{Asked, Form, Id};
 use crate::web::links::query;
 use crate::web::problem::{Problem, html};
 use crate::web::state::WebState;
+use crate::web::texts as t;
 use crate::web::upload::{self, Wanted};
 use crate::web::visible::visible;
 
@@ -79,13 +80,13 @@ impl ImportLine {
 /// A state as people read it, and its tone.
 pub(super) fn state_words(state: ImportState, dry_run: bool) -> (&'static str, &'static str) {
     match (state, dry_run) {
-        (ImportState::Receiving, _) => ("Arriving", "wait"),
-        (ImportState::Working, true) => ("Being checked", "wait"),
-        (ImportState::Working, false) => ("Being imported", "wait"),
-        (ImportState::Paused, _) => ("Paused", "off"),
-        (ImportState::Done, true) => ("Checked", "good"),
-        (ImportState::Done, false) => ("Imported", "good"),
-        (ImportState::Cancelled | ImportState::Broken, _) => ("Cancelled", "off"),
+        (ImportState::Receiving, _) => (t::arriving(), "wait"),
+        (ImportState::Working, true) => (t::being_checked(), "wait"),
+        (ImportState::Working, false) => (t::being_imported(), "wait"),
+        (ImportState::Paused, _) => (t::paused(), "off"),
+        (ImportState::Done, true) => (t::checked(), "good"),
+        (ImportState::Done, false) => (t::imported(), "good"),
+        (ImportState::Cancelled | ImportState::Broken, _) => (t::cancelled(), "off"),
     }
 }
 
@@ -215,7 +216,7 @@ pub(in crate::web) async fn post_import(
         }
     }
     form::check(&state, &headers, &reader, &fields.csrf)?;
-    again(&state, &reader, fields, "Choose a file.").await
+    again(&state, &reader, fields, t::choose_file()).await
 }
 
 async fn again(state: &WebState, reader: &PageCaller, fields: Fields, trouble: &str) -> Result<Response, Problem> {
@@ -228,7 +229,7 @@ async fn take(state: &WebState, reader: &PageCaller, fields: &Fields, file: Fiel
     let operator = reader.caller.principal == Principal::Operator;
     let typed = file.file_name().unwrap_or_default().to_owned();
     if typed.is_empty() {
-        return Err(Problem::wrong("file", "file_empty", "Choose a file."));
+        return Err(Problem::wrong("file", "file_empty", t::choose_file()));
     }
     let name = Label::NAME.read(&typed).unwrap_or_else(|_| "names".to_owned());
     let lower = typed.to_ascii_lowercase();
@@ -238,7 +239,7 @@ async fn take(state: &WebState, reader: &PageCaller, fields: &Fields, file: Fiel
         _ if !operator => None,
         named => {
             let found = tenants::find(&state.app.store, named).await?;
-            let unknown = || Problem::wrong("tenant", "tenant_unknown", "There is no tenant with this id or slug.");
+            let unknown = || Problem::wrong("tenant", "tenant_unknown", t::tenant_unknown());
             Some(found.ok_or_else(unknown)?.id)
         }
     };

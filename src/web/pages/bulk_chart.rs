@@ -3,6 +3,7 @@
 use super::when::absolute;
 use crate::app::show::ImportView;
 use crate::model::moment::Moment;
+use crate::web::texts as t;
 
 /// A part of the bar of verdicts.
 pub(super) struct Bar {
@@ -18,13 +19,13 @@ pub(super) struct Bar {
 pub(super) fn bars(view: &ImportView) -> Vec<Bar> {
     let v = &view.verdicts;
     let parts = [
-        ("Claimed", "good", v.claimed),
-        ("Would be claimed", "good", v.would_be_claimed),
-        ("Yours already", "link", v.already_yours),
-        ("Repeated", "off", v.duplicate),
-        ("Not taken", "act", v.refused),
-        ("Cancelled", "off", v.cancelled),
-        ("Waiting for a verdict", "wait", v.pending),
+        (t::claimed(), "good", v.claimed),
+        (t::would_be_claimed(), "good", v.would_be_claimed),
+        (t::yours_already(), "link", v.already_yours),
+        (t::repeated(), "off", v.duplicate),
+        (t::not_taken(), "act", v.refused),
+        (t::cancelled(), "off", v.cancelled),
+        (t::verdict_waits(), "wait", v.pending),
     ];
     let all = view.rows.max(1);
     let mut before = 0;

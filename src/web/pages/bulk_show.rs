@@ -17,6 +17,7 @@ use crate::web::auth::PageCaller;
 use crate::web::input::{Asked, Id, NoQuery};
 use crate::web::problem::{Problem, html};
 use crate::web::state::WebState;
+use crate::web::texts as t;
 use crate::web::visible::visible;
 
 /// Refused rows on the page; the result file has all.
@@ -37,7 +38,7 @@ impl RefusedLine {
         let refusal = row.refusal;
         RefusedLine {
             line: row.line,
-            typed: if row.typed.is_empty() { "(nothing readable)".into() } else { visible(&row.typed) },
+            typed: if row.typed.is_empty() { t::nothing_readable().into() } else { visible(&row.typed) },
             why: refusal.as_ref().map(|r| visible(&r.detail)).unwrap_or_default(),
             suggestion: refusal.and_then(|r| r.suggestion).map(|name| visible(&name)),
         }
@@ -113,38 +114,46 @@ impl ImportPage {
     }
 }
 
-fn counted(n: i64, one: &str, many: &str) -> String {
-    format!("{n} {}", if n == 1 { one } else { many })
-}
-
 /// What there is to know, in a sentence or two.
 fn sentence(view: &ImportView) -> String {
-    let v = &view.verdicts;
-    let refused = match v.refused {
-        0 => "Every row was taken.".to_owned(),
-        n => format!("{} not taken; below is why.", counted(n, "row was", "rows were")),
-    };
     match (view.state, view.dry_run) {
-        (ImportState::Receiving, _) => format!(
-            "{} so far. Nothing counts until the file is whole.",
-            counted(view.rows, "row has arrived", "rows have arrived")
-        ),
-        (ImportState::Working, _) => format!("{} of {} have their verdict.", view.judged, counted(view.rows, "row", "rows")),
-        (ImportState::Paused, _) => {
-            format!("Held at row {} of {}. Claims that were made go their way.", view.judged, view.rows)
-        }
-        (ImportState::Done, true) => format!(
-            "Nothing was claimed: this was a check. {} would be claimed. {refused}",
-            counted(v.would_be_claimed, "name", "names")
-        ),
-        (ImportState::Done, false) => format!(
-            "{} claimed, {} yours already. {refused}",
-            counted(v.claimed, "name is", "names are"),
-            counted(v.already_yours, "was", "were")
-        ),
-        (ImportState::Cancelled | ImportState::Broken, _) => {
-            format!("Given up at row {} of {}. Claims that were made stay; each can be removed.", view.judged, view.rows)
-        }
+        (ImportState::Receiving, _) => match view.rows {
+            1 => t::one_row_arrived(1).plain(),
+            n => t::rows_arrived(n).plain(),
+        },
+        (ImportState::Working, _) => match view.rows {
+            1 => t::of_one_row_judged(view.judged, 1).plain(),
+            n => t::of_rows_judged(view.judged, n).plain(),
+        },
+        (ImportState::Paused, _) => t::held_at(view.judged, view.rows).plain(),
+        (ImportState::Done, true) => format!("{} {} {}", t::was_a_check(), would_be_claimed(view), not_taken(view)),
+        (ImportState::Done, false) => format!("{} {}", claimed(view), not_taken(view)),
+        (ImportState::Cancelled | ImportState::Broken, _) => t::given_up_at(view.judged, view.rows).plain(),
+    }
+}
+
+fn would_be_claimed(view: &ImportView) -> String {
+    match view.verdicts.would_be_claimed {
+        1 => t::one_would_be_claimed(1).plain(),
+        n => t::n_would_be_claimed(n).plain(),
+    }
+}
+
+fn claimed(view: &ImportView) -> String {
+    match (view.verdicts.claimed, view.verdicts.already_yours) {
+        (1, 1) => t::one_claimed_one_yours(1, 1),
+        (1, yours) => t::one_claimed_n_yours(1, yours),
+        (n, 1) => t::n_claimed_one_yours(n, 1),
+        (n, yours) => t::n_claimed_n_yours(n, yours),
+    }
+    .plain()
+}
+
+fn not_taken(view: &ImportView) -> String {
+    match view.verdicts.refused {
+        0 => t::every_row_taken().to_owned(),
+        1 => t::one_row_not_taken(1).plain(),
+        n => t::rows_not_taken(n).plain(),
     }
 }
 
