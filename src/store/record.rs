@@ -423,7 +423,7 @@ fn refused(r: &Refusal, now: Moment) -> Stmt {
            refusals = CASE WHEN ledger.tat > $11 THEN ledger.refusals ELSE ledger.refusals + 1 END, \
            said = excluded.said, link = excluded.link, closed_at = excluded.closed_at, \
            tat = CASE WHEN ledger.tat > excluded.tat THEN ledger.tat \
-             WHEN ledger.tat > $11 AND $9 < $10 THEN ledger.tat \
+             WHEN ledger.tat > $11 AND CAST($9 AS BIGINT) < $10 THEN ledger.tat \
              WHEN ledger.refusals > 12 OR ledger.refusals * ledger.refusals * $9 + $9 > $10 THEN excluded.tat - $9 + $10 \
              ELSE excluded.tat + ledger.refusals * ledger.refusals * $9 END")
     .bind(r.issuer_id.as_str())

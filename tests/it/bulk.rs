@@ -7,6 +7,7 @@ use axum::http::Request;
 use nameplate::app::bulk;
 use nameplate::model::id::TenantId;
 use nameplate::model::ledger::Limit;
+use nameplate::model::limits;
 use nameplate::store::sql;
 use serde_json::{Value, json};
 
@@ -238,7 +239,7 @@ async fn operators_tokens_add_tenants_where_they_say_so() {
 
 #[tokio::test]
 async fn a_dry_run_claims_nothing_says_how_long_it_takes_and_comes_true() {
-    let web = Web::new(506).await;
+    let web = Web::on(Rig::with_limits(506, "sqlite::memory:", limits::usual()).await, "").await;
     let (_, token) = web.tenant("acme").await;
     let names: Vec<String> = (0..120).map(|n| format!("n{n}.crowded.com")).collect();
     let file = format!("hostname\n{}\nbad_name.acme.test\nlone.acme.com\n", names.join("\n"));

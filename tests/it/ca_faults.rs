@@ -30,8 +30,6 @@ struct Case {
     not_before: Duration,
     /// The CA behaves again after this.
     cleared_after: Option<Duration>,
-    /// An operator says after this that the account is in order.
-    trusted_after: Option<Duration>,
     /// Served after this at the latest.
     within: Duration,
 }
@@ -45,7 +43,6 @@ fn case(name: impl Into<String>, faults: impl IntoIterator<Item = Fault>) -> Cas
         words: "",
         not_before: Duration::ZERO,
         cleared_after: None,
-        trusted_after: None,
         within: HOUR,
     }
 }
@@ -66,11 +63,6 @@ impl Case {
     /// Served between these.
     fn waits(self, not_before: Duration, within: Duration) -> Self {
         Case { not_before, within, ..self }
-    }
-
-    /// Nothing moves before an operator has seen to it, after this long.
-    fn until_an_operator(self, time: Duration) -> Self {
-        Case { trusted_after: Some(time), ..self }.waits(time, time + HOUR)
     }
 
     /// Lasts until somebody mends it after this long; the next try may be as long away again.
@@ -102,9 +94,6 @@ async fn run(case: &Case) {
         }
         if case.cleared_after.is_some_and(|after| now >= START + after) {
             world.script().clear();
-        }
-        if case.trusted_after.is_some_and(|after| now >= START + after) {
-            world.trust_again().await;
         }
         world.turn().await;
     }

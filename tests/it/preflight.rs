@@ -157,7 +157,7 @@ async fn a_wildcard_gives_way_to_a_record_of_its_own() {
     rig.pass(HOUR).await;
     let routing = evidence(&rig, &id, Check::Routing).await.unwrap().finding;
     assert_eq!(routing.reason, Reason::WildcardShadowed);
-    assert!(routing.advice.contains("add an explicit CNAME for shop.acme.test that points to acme.app.example"));
+    assert!(routing.advice.contains("add a CNAME record for shop.acme.test itself that points to acme.app.example"));
     nothing_was_spent(&rig).await;
     rig.zones.add("shop.acme.test. 60 IN CNAME acme.app.example.").unwrap();
     rig.until_active(&id, HOUR).await;

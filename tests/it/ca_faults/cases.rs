@@ -83,9 +83,10 @@ pub fn refusals() -> Vec<Case> {
     ] {
         cases.push(case(format!("{kind:?} at newOrder"), refused(kind)).says("forbids this"));
     }
-    // About the account, not the name: everybody waits until an operator has seen to it.
+    // About the account, not the name: everybody waits until the CA says of the account that all is well, which it is asked after
+    // a minute at the earliest.
     for kind in [Kind::UserActionRequired, Kind::ExternalAccountRequired, Kind::Unauthorized, Kind::AccountDoesNotExist] {
-        cases.push(case(format!("{kind:?} at newOrder"), refused(kind)).says("forbids this").until_an_operator(6 * HOUR));
+        cases.push(case(format!("{kind:?} at newOrder"), refused(kind)).says("forbids this").waits(MINUTE, 2 * HOUR));
     }
     for (endpoint, kind) in [
         (Endpoint::Finalize, Kind::BadCsr),

@@ -14,7 +14,7 @@ use nameplate::model::moment::Moment;
 use nameplate::model::records::ApexRoute;
 use nameplate::reach::{Place, Reach as _};
 use nameplate::sandbox::ca::{Counters, Kind, Problem, RunningCa, Script, Settings, TestCa, Validation};
-use nameplate::store::{issuer_health, issuers, sql};
+use nameplate::store::sql;
 use tokio::net::TcpListener;
 
 use super::rig::{EdgeSide, Rig};
@@ -66,16 +66,6 @@ impl WireCa {
         let client = InstantAcme::new(self.running.directory_url(), &settings, &self.rig.env).unwrap();
         let authority: Arc<dyn Authority> = Arc::new(client);
         self.rig.app.authorities = Arc::new(HashMap::from([("main".to_owned(), authority)]));
-    }
-
-    /// An operator says that the account is in order.
-    pub async fn trust_again(&self) {
-        let all = issuers::list(&self.rig.app.store).await.unwrap();
-        let mut tx = self.rig.app.store.begin().await.unwrap();
-        for issuer in all {
-            issuer_health::trust_again(&mut tx, &issuer.id).await.unwrap();
-        }
-        tx.commit().await.unwrap();
     }
 
     pub fn script(&self) -> &Script {
