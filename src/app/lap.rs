@@ -9,6 +9,7 @@ use std::time::Duration;
 use futures::stream::{self, StreamExt as _};
 
 use super::{App, AppError, advance};
+use crate::model::id::DomainId;
 use crate::model::moment::Moment;
 use crate::model::pace;
 use crate::store::lap;
@@ -72,13 +73,18 @@ pub struct Round {
     pub next: Option<Moment>,
 }
 
-/// Takes the names that are due, so many at a time.
-pub async fn round(app: &App) -> Result<Round, AppError> {
+/// Whose turn it is, the longest due first, so many at a time.
+pub async fn due(app: &App) -> Result<Vec<DomainId>, AppError> {
     let now = app.env.now();
     if app.lap.to_be_counted(now) {
         app.lap.names.store(lap::waiting(&app.store).await?, Ordering::Relaxed);
     }
-    let due = lap::due(&app.store, now, app.lap.first_looks_per_second.max(1).saturating_mul(SECONDS)).await?;
+    Ok(lap::due(&app.store, now, app.lap.first_looks_per_second.max(1).saturating_mul(SECONDS)).await?)
+}
+
+/// Takes the names that are due, so many at a time.
+pub async fn round(app: &App) -> Result<Round, AppError> {
+    let due = due(app).await?;
     let taken = due.len();
     stream::iter(due)
         .for_each_concurrent(AT_ONCE, |id| async move {

@@ -4,7 +4,7 @@
 //! none of our mistakes, Debian's `pebble` as a child process ([`pebble`]); DNS ([`dns`]) with the pretend provider's page
 //! ([`provider`]), beside which the CA can be told to misbehave ([`misbehave`]); the application behind the edge ([`origin`]); a visitor who trusts the CA's root alone ([`visitor`]). Two
 //! of them together are [`outside::Outside`]; with a control plane and an edge beside it they are a [`world::World`], in
-//! which [`run`] lets a newcomer play and [`check`] walks the whole way by itself; [`bench`] measures on the same parts. **May import** everything below it and,
+//! which [`run`] lets a newcomer play and [`check`] walks the whole way by itself; [`mod@bench`] measures on the same parts. **May import** everything below it and,
 //! as their second home, hickory and axum. **Always holds:** real packets, real signatures, real chains, on loopback and on
 //! listeners handed in; time and chance from `env`; the control plane and the edge are the real ones, started from a
 //! configuration like any other ([`config`]). **To fake it:** there is nothing to fake, these are the fakes; scripted parts

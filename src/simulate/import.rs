@@ -1,6 +1,6 @@
 //! An import of thousands of names, single claims in the middle of it, and workers that die.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,7 +19,8 @@ use crate::model::hostname::Hostname;
 use crate::model::id::{DomainId, TenantId};
 use crate::model::ledger::Limit;
 use crate::model::moment::Moment;
-use crate::store::{Store, StoreResult, sql};
+use crate::model::order::Lane;
+use crate::store::{self, Store, StoreResult, sql};
 
 /// A worker keeps a domain whose next step is due within this, as the workers of a process do.
 const IN_HAND: Duration = Duration::from_secs(2);
@@ -27,6 +28,8 @@ const IN_HAND: Duration = Duration::from_secs(2);
 const BOUNDARIES: u64 = 60;
 /// Nothing moved for so long: it never will.
 const STUCK: Duration = Duration::from_secs(60 * 86_400);
+/// How often the lap of imported names is looked at.
+const LAP: Duration = Duration::from_secs(2);
 const HOUR: Duration = Duration::from_secs(3600);
 
 /// What is simulated.
@@ -103,6 +106,9 @@ struct Run {
     arrivals: u64,
     next_dispatch: Moment,
     next_sweep: Moment,
+    next_lap: Moment,
+    /// Imported names whose turn in the lap it is.
+    lap: VecDeque<DomainId>,
     next_hour: Moment,
     singles: Vec<Moment>,
     tenants: Vec<TenantId>,
@@ -151,6 +157,8 @@ impl Run {
             arrivals: 0,
             next_dispatch: start,
             next_sweep: start,
+            next_lap: start,
+            lap: VecDeque::new(),
             next_hour: start + HOUR,
             singles,
             tenants,
@@ -178,8 +186,10 @@ impl Run {
         for n in 0..self.options.domains {
             let name = Hostname::trusted(&format!("support{}.customer{}.test", n / registered, n % registered));
             let tenant = self.tenants[n % self.tenants.len()].clone();
-            let id = app::claim::claim(&self.world.app, &tenant, &name, "import").await?.id;
-            self.world.publish(&id, &name).await?;
+            let mut tx = self.world.app.store.begin().await?;
+            let claimed = app::claim::claim_in_lane(&self.world.app, &mut tx, &tenant, &name, "import", Lane::Bulk).await?;
+            tx.commit().await?;
+            self.world.publish(&claimed.id, &name).await?;
         }
         Ok(())
     }
@@ -198,7 +208,7 @@ impl Run {
                 self.go_on(one).await?;
             }
         } else if let Some(worker) = self.free_worker()
-            && let Some(id) = self.world.queue.pop(now)
+            && let Some(id) = self.world.queue.pop(now).or_else(|| self.lap.pop_front())
         {
             self.busy[worker] += 1;
             self.go_on(InHand { worker, id, held: Held::Again }).await?;
@@ -207,6 +217,10 @@ impl Run {
             self.claim_one().await?;
         } else if self.next_hour <= now {
             self.hour(hourly).await?;
+        } else if self.next_lap <= now && self.lap.is_empty() {
+            self.lap.extend(app::lap::due(&self.world.app).await?);
+            let next = store::lap::next_due(&self.world.app.store, now).await?.unwrap_or(Moment::NEVER);
+            self.next_lap = next.max(now + LAP);
         } else if self.next_sweep <= now {
             self.sweep.once().await?;
             let due = next_due(&self.world.app.store).await?.unwrap_or(Moment::NEVER);
@@ -221,7 +235,7 @@ impl Run {
     fn wait_for_more(&self) -> Result<(), SimulationError> {
         let alarm = self.free_worker().and_then(|_| self.world.queue.next_at());
         let held = self.in_hand.first_key_value().map(|((at, _), _)| *at);
-        let fixed = [self.next_dispatch, self.next_sweep, self.next_hour];
+        let fixed = [self.next_dispatch, self.next_sweep, self.next_hour, self.next_lap];
         let next = fixed.into_iter().chain(alarm).chain(held).chain(self.singles.last().copied()).min();
         let next = next.unwrap_or(Moment::NEVER);
         let last = self.served_at.last().copied().unwrap_or(self.options.start);

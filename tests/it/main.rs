@@ -84,6 +84,7 @@ mod sandbox_ca;
 mod sandbox_routing;
 mod schemathesis;
 mod services;
+mod simulate;
 mod store_conformance;
 mod support;
 mod web_serve;

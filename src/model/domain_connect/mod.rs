@@ -3,7 +3,7 @@
 //!
 //! Pure. [`Prefix`] reads what the TXT record at `_domainconnect.<zone>` says, [`Settings`] what the provider's settings document
 //! says, [`Offer`] is what is left of both once nothing in it can do harm, and [`apply`] makes the query that is signed. The
-//! template that a provider takes in beforehand is made by [`template()`]; the public key is published as [`key_records`] says.
+//! template that a provider takes in beforehand is made by [`template()`]; the public key is published as [`key_records()`] says.
 //!
 //! What always holds: zone and provider are strangers. What they say becomes at most a name to show and an https address made of
 //! a host and a path that were read letter by letter; the host belongs to whoever answered for the zone, or is one that is known.

@@ -1,0 +1,58 @@
+//! The capacity planner: the real product on virtual time, at a CA that counts and answers late.
+
+use std::time::Duration;
+
+use nameplate::env::Env;
+use nameplate::model::ledger::Limit;
+use nameplate::model::moment::Moment;
+use nameplate::simulate::{ImportOptions, ImportReport, simulate_import, svg, terminal};
+use serde_json::Value;
+
+const START: Moment = Moment::from_secs(1_800_000_000);
+
+/// A small import: 36 s an order as at Let's Encrypt, with a tenth of its burst.
+fn small(domains: usize, seed: u64) -> ImportOptions {
+    let mut options = ImportOptions::of(domains, seed, START);
+    options.limits.orders = Limit { burst: 30, per_secs: 1_080 };
+    options.singles = 4;
+    options
+}
+
+async fn run(options: ImportOptions) -> ImportReport {
+    rustls::crypto::aws_lc_rs::default_provider().install_default().ok();
+    simulate_import(options, &Env::real(), &mut |_| {}).await.unwrap()
+}
+
+/// What must hold of every run: nothing was asked for too often, nothing made twice.
+fn holds(report: &ImportReport) {
+    assert_eq!((report.rate_limited, report.duplicate_orders, report.second_certificates), (0, 0, 0), "{report:?}");
+    assert!(report.limits.iter().all(|used| used.fullest_pct <= 100.0), "{:?}", report.limits);
+}
+
+#[tokio::test]
+async fn an_import_ends_when_the_limit_allows_and_one_seed_makes_one_history() {
+    let told = |report: &ImportReport| {
+        let mut told = serde_json::to_value(report).unwrap();
+        told["wall_s"] = Value::Null;
+        told
+    };
+    let first = run(small(150, 1)).await;
+    holds(&first);
+    assert!(first.crashes > 0, "a worker dies every hour");
+    let (last, floor) = (first.last_certificate_hours, first.floor_hours);
+    // Beyond the floor lie the answers of the last order, and the lease of a worker that died with it.
+    assert!(last >= floor - 0.01 && last <= floor + 0.2, "{last} h, at best {floor} h");
+    assert!(first.single_claim_wait_p99_s <= 120.0, "{first:?}");
+    assert_eq!(told(&first), told(&run(small(150, 1)).await));
+    assert_eq!(terminal(&first.hours, 154).len(), first.hours.len().min(25));
+    assert!(svg(&first.hours, 154).contains("154 names"));
+}
+
+#[tokio::test]
+async fn whatever_the_seed_no_worker_that_dies_costs_a_second_certificate() {
+    for seed in 10..12 {
+        let mut options = small(140, seed);
+        options.latest = Duration::from_secs(20);
+        holds(&run(options).await);
+    }
+}
