@@ -28,6 +28,8 @@ const IN_HAND: Duration = Duration::from_secs(2);
 const BOUNDARIES: u64 = 60;
 /// Nothing moved for so long: it never will.
 const STUCK: Duration = Duration::from_secs(60 * 86_400);
+/// The dispatcher comes by at least so often, as it does in a process.
+const IDLE: Duration = Duration::from_secs(10);
 /// How often the lap of imported names is looked at.
 const LAP: Duration = Duration::from_secs(2);
 const HOUR: Duration = Duration::from_secs(3600);
@@ -268,7 +270,8 @@ impl Run {
         loop {
             match run(task, &self.world.gate, &self.world.blade).await {
                 Ran::Ended(next) => {
-                    self.next_dispatch = next?.unwrap_or(Moment::NEVER).max(self.world.now() + Duration::from_millis(1));
+                    let now = self.world.now();
+                    self.next_dispatch = next?.unwrap_or(Moment::NEVER).clamp(now + Duration::from_millis(1), now + IDLE);
                     return Ok(());
                 }
                 Ran::Cut => {

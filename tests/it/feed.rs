@@ -333,7 +333,12 @@ async fn rollout_counts_who_counts_and_says_who_is_behind_on_postgres() {
 async fn rollout_counts(world: World) {
     let certificate = world.serve("support.acme.test").await;
     let subject = certificate.as_str();
-    until("numbers", || async { world.rollout("certificate", subject).await.numbered }).await;
+    let numbered = async |kind, subject| world.rollout(kind, subject).await.numbered;
+    // All of it: the cursors below are positions behind the last of them.
+    until("every number", || async {
+        numbered("certificate", subject).await && numbered("host", "support.acme.test").await
+    })
+    .await;
     assert!(!world.rollout("certificate", "crt_unheard_of").await.numbered);
     assert!(!world.rollout("certificate", subject).await.complete(1), "no edge counts");
 
