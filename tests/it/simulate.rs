@@ -1,7 +1,5 @@
 //! The capacity planner: the real product on virtual time, at a CA that counts and answers late.
 
-use std::time::Duration;
-
 use nameplate::env::Env;
 use nameplate::model::ledger::Limit;
 use nameplate::model::moment::Moment;
