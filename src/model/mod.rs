@@ -29,6 +29,7 @@ pub mod notice;
 pub mod order;
 pub mod outcome;
 pub mod pace;
+pub mod percent;
 pub mod plan;
 pub mod preflight;
 pub mod providers;

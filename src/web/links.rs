@@ -2,6 +2,7 @@
 
 use super::state::WebState;
 use crate::model::id::{DomainId, ImportId, TenantId, TokenId};
+use crate::model::percent::encoded;
 
 impl WebState {
     /// The page of a domain.
@@ -62,19 +63,6 @@ pub(super) fn local_path(next: &str) -> Option<&str> {
 pub fn query(question: &[(&str, &str)]) -> String {
     let parts: Vec<String> = question.iter().map(|(key, value)| format!("{key}={}", encoded(value))).collect();
     parts.join("&")
-}
-
-/// Percent-encodes all but unreserved characters (RFC 3986 §2.3).
-fn encoded(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
-            out.push(char::from(byte));
-        } else {
-            out.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    out
 }
 
 #[cfg(test)]

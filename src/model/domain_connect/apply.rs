@@ -1,5 +1,7 @@
 //! The query of an apply link, as it is signed: every parameter encoded (RFC 3986), in the order of its name.
 
+use crate::model::percent::encoded;
+
 /// The query without signature. A parameter that stands twice would be read in two ways: the first one is kept.
 pub fn canonical<'a>(parameters: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
     let mut all: Vec<(String, String)> = Vec::new();
@@ -17,19 +19,6 @@ pub fn canonical<'a>(parameters: impl IntoIterator<Item = (&'a str, &'a str)>) -
 /// The query with its signature, in base64, and the label at which the key is published.
 pub fn signed(canonical: &str, signature: &str, key: &str) -> String {
     format!("{canonical}&sig={}&key={}", encoded(signature), encoded(key))
-}
-
-/// Percent-encodes all but unreserved characters (RFC 3986 §2.3).
-fn encoded(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
-            out.push(char::from(byte));
-        } else {
-            out.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    out
 }
 
 #[cfg(test)]
