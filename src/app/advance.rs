@@ -9,6 +9,7 @@ use crate::model::conclude::{self, Conclusion};
 use crate::model::domain::Situation;
 use crate::model::id::{DomainId, EventId};
 use crate::model::moment::Moment;
+use crate::model::order::OrderState;
 use crate::model::outcome::{Outcome, Write};
 use crate::model::plan::{self, Next};
 use crate::store::record::{self, Recorded};
@@ -185,8 +186,11 @@ async fn record_outcome(app: &App, s: &Situation, outcome: &Outcome) -> Result<A
 /// Rings the bells that an outcome calls for once it is durable.
 pub(super) fn ring_after(app: &App, tx: &mut crate::store::Tx, out: &Outcome) {
     let bells = app.bells.clone();
-    let waits = out.writes.iter().any(|w| {
-        matches!(w, Write::OpenOrder { .. } | Write::GrantReturned(..) | Write::GrantCounted(_) | Write::Order { .. })
+    // Somebody new waits, or there is room for one more. Whatever else moves an order leaves the queue as it is.
+    let waits = out.writes.iter().any(|w| match w {
+        Write::OpenOrder { .. } | Write::GrantReturned(..) => true,
+        Write::Order { order, .. } => order.state == OrderState::Waiting,
+        _ => false,
     });
     let tells = !out.events.is_empty();
     tx.after_commit(move || {

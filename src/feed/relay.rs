@@ -13,6 +13,8 @@ use crate::store::feed::{self, Numbered};
 
 /// How long an unheard ring waits at most.
 const TICK: Duration = Duration::from_millis(500);
+/// What is written within this after a turn is numbered by the next one together: under load one turn serves many.
+const BREATH: Duration = Duration::from_millis(5);
 /// How long to wait after the store said no.
 const AFTER_ERROR: Duration = Duration::from_secs(2);
 /// Rows of each kind a transaction numbers.
@@ -31,6 +33,10 @@ impl Feed {
             sum.changes += turn.changes;
             sum.events += turn.events;
             sum.last_seq = turn.last_seq;
+            // Less than a whole batch: that was all.
+            if turn.changes.max(turn.events) < u64::from(BATCH) {
+                break;
+            }
         }
         Ok(sum)
     }
@@ -39,7 +45,13 @@ impl Feed {
     pub async fn run_relay(&self, stop: CancellationToken) {
         loop {
             let wait = match self.number().await {
-                Ok(_) => TICK,
+                Ok(Numbered { changes: 0, events: 0, .. }) => TICK,
+                Ok(_) => {
+                    tokio::select! {
+                        () = stop.cancelled() => return,
+                        () = self.env().sleep(BREATH) => TICK,
+                    }
+                }
                 Err(error) => {
                     tracing::warn!(
                         error = &error as &dyn std::error::Error,

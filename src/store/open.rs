@@ -16,6 +16,14 @@ use super::{Row, Stmt, StoreError, StoreResult, Tx};
 /// How long a writer waits for its turn before it says [`StoreError::Busy`].
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// Prepared statements that a SQLite connection keeps: more than there are, recordings in their combinations included, so that
+/// none is parsed twice. They are a few kilobytes each.
+const STATEMENTS: usize = 1_000;
+
+/// Pages of the write-ahead log after which it is copied into the file. A page that changes often is copied once for them all;
+/// the log grows to 16 MB.
+const CHECKPOINT_PAGES: &str = "4000";
+
 /// How long a free connection to PostgreSQL is waited for.
 const CONNECTION: Duration = Duration::from_secs(5);
 
@@ -280,6 +288,8 @@ async fn open_sqlite(settings: &OpenSettings) -> StoreResult<Backend> {
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Full)
         .foreign_keys(true)
+        .statement_cache_capacity(STATEMENTS)
+        .pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
         .busy_timeout(PATIENCE);
     let in_memory = settings.url.contains(":memory:");
     if !in_memory {

@@ -8,11 +8,14 @@ use super::caa::Decision;
 use super::caa_value::{IssueValue, parse};
 use super::lookup_failure;
 
+/// A CA whose directory has no `caaIdentities`.
+const NAMELESS: &str = "our certificate authority";
+
 /// The finding for a decision.
 pub fn finding(ask: &Ask, decision: &Decision) -> Finding {
     let fallback = CaaAsk::default();
     let caa = ask.caa.as_ref().unwrap_or(&fallback);
-    let issuers = caa.issuers.join(" or ");
+    let issuers = if caa.issuers.is_empty() { NAMELESS.to_owned() } else { caa.issuers.join(" or ") };
     Finding {
         check: Check::Caa,
         reason: decision.reason,
@@ -85,12 +88,17 @@ fn named(set: &[Caa], tag: &str) -> String {
 
 fn advice(ask: &Ask, caa: &CaaAsk, decision: &Decision) -> String {
     let at = &decision.at;
-    let issuer = caa.issuers.first().cloned().unwrap_or_default();
+    let issuer = caa.issuers.first().map_or(NAMELESS, String::as_str);
     let owner = decision.via.as_ref().unwrap_or(at);
     let tag = tag(decision);
     // A set behind an alias is somebody else's to change; one of their own at the name comes before it.
     let place = if decision.via.is_some() { &decision.name } else { at };
-    let add = format!("add the record: {place} CAA 0 {tag} \"{issuer}\"");
+    // Never an empty value: that forbids everybody.
+    let (add, rewrite) = if caa.issuers.is_empty() {
+        ("it states no name that could be added, so delete the CAA records there".to_owned(), "delete it".to_owned())
+    } else {
+        (format!("add the record: {place} CAA 0 {tag} \"{issuer}\""), format!("change the value to {issuer}"))
+    };
     let value = shown(decision.culprit.as_ref());
     match decision.reason {
         Reason::CaaAbsent => {
@@ -125,8 +133,7 @@ fn advice(ask: &Ask, caa: &CaaAsk, decision: &Decision) -> String {
                 _ => String::new(),
             };
             format!(
-                "The CAA record at {owner} has the unreadable value {value}{why}, which forbids all certificates; change the \
-                 value to {issuer}."
+                "The CAA record at {owner} has the unreadable value {value}{why}, which forbids all certificates; {rewrite}."
             )
         }
         Reason::CaaIssuerSpelling => format!(
@@ -213,6 +220,12 @@ mod tests {
             finding(&ask, decision).record_to_publish.iter().map(|r| format!("{} {}", r.host, r.zone_line())).collect()
         };
         assert_eq!(told(&decision), ["@ example.com. 300 IN CAA 0 issue \"ca.test\""]);
+        let mut nameless = ask.clone();
+        nameless.caa = Some(CaaAsk::default());
+        let words = finding(&nameless, &decision);
+        assert_eq!(words.expected, "our certificate authority may issue for shop.example.com");
+        assert!(words.advice.contains("delete the CAA records") && !words.advice.contains("\"\""), "{}", words.advice);
+        assert!(words.record_to_publish.is_empty());
         decision.at = "com".to_owned();
         assert_eq!(told(&decision), ["@ example.com. 300 IN CAA 0 issue \"ca.test\""]);
         decision.via = Some("cdn.example".to_owned());
