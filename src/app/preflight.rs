@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::io::ErrorKind;
 use std::net::IpAddr;
+use std::sync::PoisonError;
 use std::time::Duration;
 
 use tokio::sync::Mutex;
@@ -15,6 +16,7 @@ use crate::model::conclude::{self, Conclusion};
 use crate::model::domain::Situation;
 use crate::model::evidence::{Check, Evidence, Finding, Verdict};
 use crate::model::hostname::Hostname;
+use crate::model::id::TenantId;
 use crate::model::moment::Moment;
 use crate::model::outcome::Outcome;
 use crate::model::preflight::{self, Control, Hop, Met, Trail};
@@ -40,17 +42,58 @@ const BELIEVED: Duration = Duration::from_secs(30);
 /// Bytes of a page that are shown.
 const SAID: usize = 200;
 
-/// Whether our own name did not answer a moment ago.
-#[derive(Default)]
-pub struct Outage(Mutex<Option<Moment>>);
+/// Steps that look behind a proxy at once, for one tenant and for all of them. A proxy whose origin hangs keeps a step as long as it
+/// likes ([`WHOLE`]), and workers are few: the rest is there for everybody else.
+const BEHIND_PROXIES: (usize, usize) = (3, 6);
 
-impl Outage {
-    async fn is_known(&self, now: Moment) -> bool {
-        self.0.lock().await.is_some_and(|at| now.since(at) < BELIEVED)
+/// What is known of the requests under way, and of our own name.
+#[derive(Default)]
+pub struct Flights {
+    /// When our own name did not answer, if it was so last.
+    outage: Mutex<Option<Moment>>,
+    behind_proxies: std::sync::Mutex<HashMap<TenantId, usize>>,
+}
+
+impl Flights {
+    async fn outage_is_known(&self, now: Moment) -> bool {
+        self.outage.lock().await.is_some_and(|at| now.since(at) < BELIEVED)
     }
 
     async fn learn(&self, answers: bool, now: Moment) {
-        *self.0.lock().await = (!answers).then_some(now);
+        *self.outage.lock().await = (!answers).then_some(now);
+    }
+
+    fn seats(&self) -> std::sync::MutexGuard<'_, HashMap<TenantId, usize>> {
+        self.behind_proxies.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A seat for a look behind a proxy, if one is free for this tenant.
+    fn seat(&self, tenant: &TenantId) -> Option<Seat<'_>> {
+        let mut seats = self.seats();
+        let (own, all) = (seats.get(tenant).copied().unwrap_or(0), seats.values().sum::<usize>());
+        if own >= BEHIND_PROXIES.0 || all >= BEHIND_PROXIES.1 {
+            return None;
+        }
+        *seats.entry(tenant.clone()).or_default() += 1;
+        Some(Seat { flights: self, tenant: tenant.clone() })
+    }
+}
+
+/// Given back when dropped.
+struct Seat<'a> {
+    flights: &'a Flights,
+    tenant: TenantId,
+}
+
+impl Drop for Seat<'_> {
+    fn drop(&mut self) {
+        let mut seats = self.flights.seats();
+        if let Some(own) = seats.get_mut(&self.tenant) {
+            *own -= 1;
+            if *own == 0 {
+                seats.remove(&self.tenant);
+            }
+        }
     }
 }
 
@@ -62,16 +105,22 @@ pub(super) async fn observe(app: &App, s: &mut Situation) -> Result<Conclusion, 
 }
 
 /// Looks behind the proxy that DNS shows, where the ownership record is in place: a request that comes back from our edge
-/// says what DNS cannot.
-pub(super) async fn behind_proxy(app: &App, s: &Situation, findings: &mut [Finding]) -> Result<(), AppError> {
+/// says what DNS cannot. A step takes a seat for it and leaves what was known where none is free; those who look at one name after
+/// the other need none.
+pub(super) async fn behind_proxy(app: &App, s: &Situation, in_step: bool, findings: &mut [Finding]) -> Result<(), AppError> {
     let owned = findings.iter().any(|f| f.check == Check::Ownership && f.verdict() == Verdict::Pass);
     let proxied = findings.iter_mut().find(|f| f.check == Check::Routing && f.reason == Reason::ProxiedByCdn);
     let (Some(routing), true) = (proxied, owned) else { return Ok(()) };
     let before = s.domain.evidence_of(Check::Routing).map(|e: &Evidence| e.finding.reason);
     let met = if s.counted_edges < s.min_edges {
         preflight::not_asked(&s.domain.hostname, "no edge of ours is at work, so nothing could be tried")
-    } else {
+    } else if !in_step {
         fly(app, s).await?
+    } else if let Some(_seat) = app.flights.seat(&s.domain.tenant_id) {
+        fly(app, s).await?
+    } else {
+        let why = "other names behind proxies are being tried just now, so this one was not; it is at the next look";
+        preflight::not_asked(&s.domain.hostname, why)
     };
     *routing = preflight::behind_proxy(routing.clone(), &met, before);
     Ok(())
@@ -80,7 +129,7 @@ pub(super) async fn behind_proxy(app: &App, s: &Situation, findings: &mut [Findi
 /// One preflight: the name and, where something is wrong, our own name for comparison.
 async fn fly(app: &App, s: &Situation) -> Result<Finding, AppError> {
     let host = &s.domain.hostname;
-    if app.outage.is_known(app.env.now()).await {
+    if app.flights.outage_is_known(app.env.now()).await {
         return Ok(preflight::not_asked(host, "our own name did not answer a moment ago, so nothing was tried"));
     }
     let Some(key) = key(app).await? else {
@@ -93,7 +142,7 @@ async fn fly(app: &App, s: &Situation) -> Result<Finding, AppError> {
     } else {
         let own = Hostname::trusted(&s.domain.target);
         let control = Control { trails: ways(app, &key, &own).await, name: own.to_string() };
-        app.outage.learn(control.answers(), app.env.now()).await;
+        app.flights.learn(control.answers(), app.env.now()).await;
         Some(control)
     };
     let mut ours = app.settings.platform.addresses.clone();
@@ -263,6 +312,21 @@ fn met(error: &ReachError) -> Met {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn seats_behind_proxies_are_few_fairly_shared_and_given_back() {
+        let flights = Flights::default();
+        let tenant = |n| TenantId::mint(Moment::from_secs(1), [n; 10]);
+        let (a, b, c) = (tenant(1), tenant(2), tenant(3));
+        let mut taken: Vec<Seat<'_>> = (0..3).map(|_| flights.seat(&a).unwrap()).collect();
+        assert!(flights.seat(&a).is_none(), "one tenant has some of them");
+        taken.extend((0..3).map(|_| flights.seat(&b).unwrap()));
+        assert!(flights.seat(&c).is_none(), "all of them are taken");
+        taken.pop();
+        assert!(flights.seat(&c).is_some());
+        drop(taken);
+        assert!(flights.seats().is_empty(), "nothing is remembered of those who went");
+    }
 
     #[test]
     fn a_strangers_page_is_read_as_one_short_line_without_markup() {

@@ -1,10 +1,12 @@
 //! Before an order: requests through the public name, every kind of way to us, and names that must cost the CA nothing.
 
 use std::io::{Error, ErrorKind};
-use std::sync::Arc;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use nameplate::app::{self, Settings};
 use nameplate::dns::world::{Fault, How};
 use nameplate::model::domain::Domain;
@@ -12,10 +14,13 @@ use nameplate::model::evidence::{Actor, Check, Evidence, Verdict};
 use nameplate::model::hostname::Hostname;
 use nameplate::model::id::DomainId;
 use nameplate::model::reason::Reason;
-use nameplate::reach::{Place, ReachError, Reply, Sent};
+use nameplate::reach::{self, Place, Reach, ReachError, Reply, Sent, Served};
 use nameplate::store::{situation, sql};
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
 
 use crate::support::rig::{Rig, Says};
+use crate::support::stores::until;
 
 const NAME: &str = "shop.acme.test";
 const OURS: &str = "192.0.2.80";
@@ -404,6 +409,66 @@ async fn the_daily_look_looks_behind_the_proxy() {
     assert_eq!(domain(&rig, &id).await.tie.as_str(), "held", "a proxy says nothing of the tie while the record is there");
     assert!(rig.serial_at_edge(NAME).is_some());
     assert_eq!(day().await, 0, "and it is told once");
+}
+
+/// Answers no request before it is told to.
+struct Hangs {
+    asked: Mutex<Vec<String>>,
+    over: Notify,
+}
+
+#[async_trait]
+impl Reach for Hangs {
+    async fn served(&self, _: &Hostname, _: &[IpAddr]) -> Vec<reach::Answer<Served>> {
+        Vec::new()
+    }
+
+    async fn ask(&self, place: &Place, addresses: &[IpAddr]) -> Vec<reach::Answer<Reply>> {
+        self.asked.lock().unwrap().push(place.host.to_string());
+        self.over.notified().await;
+        let answer = |address: &IpAddr| reach::Answer { address: *address, outcome: Err(refused()) };
+        addresses.iter().map(answer).collect()
+    }
+}
+
+/// A tenant whose names lie behind a proxy that hangs has some of the workers for it, and never all of them.
+#[tokio::test]
+async fn origins_that_hang_behind_a_proxy_hold_few_workers_and_nobody_elses_names() {
+    let mut rig = world(94).await;
+    let hangs = Arc::new(Hangs { asked: Mutex::default(), over: Notify::new() });
+    rig.app.reach = hangs.clone();
+    let mut steps = JoinSet::new();
+    let mut ids = Vec::new();
+    for (slug, names) in [("acme", 5), ("beta", 1)] {
+        let tenant = rig.tenant(slug).await;
+        for n in 0..names {
+            let name = format!("{slug}{n}.acme.test");
+            let id = rig.claim(&tenant, &name).await;
+            rig.zones.add(&format!("{name}. 60 IN A {PROXY}")).unwrap();
+            prove(&rig, &id, &name).await;
+            ids.push(id);
+        }
+    }
+    for id in &ids {
+        let (app, id) = (rig.app.clone(), id.clone());
+        steps.spawn(async move { app::advance::advance(&app, &id).await });
+    }
+    // Two of the five wait for nothing, and say nothing new.
+    for _ in 0..2 {
+        steps.join_next().await.unwrap().unwrap().unwrap();
+    }
+    until("the others are asked for", async || hangs.asked.lock().unwrap().len() == 4).await;
+    assert!(hangs.asked.lock().unwrap().contains(&"beta0.acme.test".to_owned()), "another tenant's name is tried");
+    let mut looked = 0;
+    for id in &ids {
+        if let Some(e) = evidence(&rig, id, Check::Routing).await {
+            assert_eq!(e.finding.reason, Reason::ProxiedByCdn);
+            assert!(e.finding.observed.iter().any(|line| line.contains("at the next look")), "{:?}", e.finding.observed);
+            looked += 1;
+        }
+    }
+    assert_eq!(looked, 2);
+    steps.shutdown().await;
 }
 
 /// The tie: weakened and lost are told, time counts only as far as it is seen, silence pauses it, and nothing is taken away yet.
