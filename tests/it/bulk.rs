@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::Request;
-use nameplate::app::bulk;
-use nameplate::model::id::TenantId;
+use nameplate::app::{account, bulk};
+use nameplate::mint;
+use nameplate::model::id::{IssuerId, TenantId};
 use nameplate::model::ledger::Limit;
-use nameplate::model::limits;
+use nameplate::model::limits::{self, LimitName};
+use nameplate::store::issuers::{self, IssuerSeed};
 use nameplate::store::sql;
 use serde_json::{Value, json};
 
@@ -330,6 +332,27 @@ async fn a_dry_run_claims_nothing_says_how_long_it_takes_and_comes_true() {
         (&json!(121), &json!(0), &json!(1))
     );
     assert_eq!(count(&web, "SELECT count(*) AS n FROM domains").await, 121);
+}
+
+/// A CA that was added and never gave an account is no CA to plan by, whatever its limits and its preference.
+#[tokio::test]
+async fn the_plan_is_that_of_the_issuer_where_names_begin() {
+    let web = Web::on(Rig::with_limits(518, "sqlite::memory:", limits::usual()).await, "").await;
+    let (_, token) = web.tenant("acme").await;
+    let spare = IssuerSeed {
+        name: "spare".into(),
+        directory: "https://spare.test/directory".into(),
+        preference: -1,
+        limits: [(LimitName::OrdersPerAccount, Limit { burst: 9_000, per_secs: 1 })].into(),
+        ..IssuerSeed::default()
+    };
+    let mut tx = web.rig.app.store.begin().await.unwrap();
+    issuers::add(&mut tx, &spare, web.rig.env.now(), &mint!(web.rig.env, IssuerId)).await.unwrap();
+    tx.commit().await.unwrap();
+    account::ensure_all(&web.rig.app).await.unwrap();
+    let names: Vec<String> = (0..60).map(|n| format!("n{n}.crowded.com")).collect();
+    let dry = import(&web, &token, "?dry_run=true", &format!("hostname\n{}\n", names.join("\n"))).await;
+    assert_eq!((&dry["plan"]["orders"], &dry["plan"]["colliding"]), (&json!(60), &json!(1)));
 }
 
 #[tokio::test]
