@@ -42,16 +42,33 @@ const BELIEVED: Duration = Duration::from_secs(30);
 /// Bytes of a page that are shown.
 const SAID: usize = 200;
 
-/// Steps that look behind a proxy at once, for one tenant and for all of them. A proxy whose origin hangs keeps a step as long as it
-/// likes ([`WHOLE`]), and workers are few: the rest is there for everybody else.
-const BEHIND_PROXIES: (usize, usize) = (3, 6);
+/// A look behind a proxy that took longer than this was slow. A proxy whose origin hangs keeps a step for as long as it likes, up to
+/// [`WHOLE`], and workers are few.
+const SLOW: Duration = Duration::from_secs(5);
+/// For how long it is remembered of a tenant that one of its names was slow...
+const REMEMBERED: Duration = Duration::from_secs(3_600);
+/// ...while which it has so many of them at once, and all such tenants together so many.
+const WHILE_SLOW: (usize, usize) = (2, 6);
 
 /// What is known of the requests under way, and of our own name.
 #[derive(Default)]
 pub struct Flights {
     /// When our own name did not answer, if it was so last.
     outage: Mutex<Option<Moment>>,
-    behind_proxies: std::sync::Mutex<HashMap<TenantId, usize>>,
+    behind_proxies: std::sync::Mutex<HashMap<TenantId, Behind>>,
+}
+
+/// A tenant's looks behind proxies.
+#[derive(Default)]
+struct Behind {
+    under_way: usize,
+    slow_at: Option<Moment>,
+}
+
+impl Behind {
+    fn is_slow(&self, now: Moment) -> bool {
+        self.slow_at.is_some_and(|at| now.since(at) < REMEMBERED)
+    }
 }
 
 impl Flights {
@@ -63,19 +80,21 @@ impl Flights {
         *self.outage.lock().await = (!answers).then_some(now);
     }
 
-    fn seats(&self) -> std::sync::MutexGuard<'_, HashMap<TenantId, usize>> {
+    fn behind(&self) -> std::sync::MutexGuard<'_, HashMap<TenantId, Behind>> {
         self.behind_proxies.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A seat for a look behind a proxy, if one is free for this tenant.
-    fn seat(&self, tenant: &TenantId) -> Option<Seat<'_>> {
-        let mut seats = self.seats();
-        let (own, all) = (seats.get(tenant).copied().unwrap_or(0), seats.values().sum::<usize>());
-        if own >= BEHIND_PROXIES.0 || all >= BEHIND_PROXIES.1 {
+    /// A seat for a look behind a proxy; none where enough of this tenant's, which were slow before, are under way.
+    fn seat(&self, tenant: &TenantId, now: Moment) -> Option<Seat<'_>> {
+        let mut all = self.behind();
+        all.retain(|_, b| b.under_way > 0 || b.is_slow(now));
+        let slow: usize = all.values().filter(|b| b.is_slow(now)).map(|b| b.under_way).sum();
+        let own = all.entry(tenant.clone()).or_default();
+        if own.is_slow(now) && (own.under_way >= WHILE_SLOW.0 || slow >= WHILE_SLOW.1) {
             return None;
         }
-        *seats.entry(tenant.clone()).or_default() += 1;
-        Some(Seat { flights: self, tenant: tenant.clone() })
+        own.under_way += 1;
+        Some(Seat { flights: self, tenant: tenant.clone(), began: now, ended: now })
     }
 }
 
@@ -83,15 +102,16 @@ impl Flights {
 struct Seat<'a> {
     flights: &'a Flights,
     tenant: TenantId,
+    began: Moment,
+    ended: Moment,
 }
 
 impl Drop for Seat<'_> {
     fn drop(&mut self) {
-        let mut seats = self.flights.seats();
-        if let Some(own) = seats.get_mut(&self.tenant) {
-            *own -= 1;
-            if *own == 0 {
-                seats.remove(&self.tenant);
+        if let Some(own) = self.flights.behind().get_mut(&self.tenant) {
+            own.under_way = own.under_way.saturating_sub(1);
+            if self.ended.since(self.began) > SLOW {
+                own.slow_at = Some(self.ended);
             }
         }
     }
@@ -105,8 +125,8 @@ pub(super) async fn observe(app: &App, s: &mut Situation) -> Result<Conclusion, 
 }
 
 /// Looks behind the proxy that DNS shows, where the ownership record is in place: a request that comes back from our edge
-/// says what DNS cannot. A step takes a seat for it and leaves what was known where none is free; those who look at one name after
-/// the other need none.
+/// says what DNS cannot. A step takes a seat for it and leaves what was known where none is free; the daily looks, which have a pace
+/// of their own, need none.
 pub(super) async fn behind_proxy(app: &App, s: &Situation, in_step: bool, findings: &mut [Finding]) -> Result<(), AppError> {
     let owned = findings.iter().any(|f| f.check == Check::Ownership && f.verdict() == Verdict::Pass);
     let proxied = findings.iter_mut().find(|f| f.check == Check::Routing && f.reason == Reason::ProxiedByCdn);
@@ -116,10 +136,13 @@ pub(super) async fn behind_proxy(app: &App, s: &Situation, in_step: bool, findin
         preflight::not_asked(&s.domain.hostname, "no edge of ours is at work, so nothing could be tried")
     } else if !in_step {
         fly(app, s).await?
-    } else if let Some(_seat) = app.flights.seat(&s.domain.tenant_id) {
-        fly(app, s).await?
+    } else if let Some(mut seat) = app.flights.seat(&s.domain.tenant_id, app.env.now()) {
+        let met = fly(app, s).await;
+        seat.ended = app.env.now();
+        met?
     } else {
-        let why = "other names behind proxies are being tried just now, so this one was not; it is at the next look";
+        let why =
+            "other names whose proxies answer slowly are being tried just now, so this one was not; it is at the next look";
         preflight::not_asked(&s.domain.hostname, why)
     };
     *routing = preflight::behind_proxy(routing.clone(), &met, before);
@@ -314,18 +337,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn seats_behind_proxies_are_few_fairly_shared_and_given_back() {
+    fn tenants_whose_proxies_were_slow_have_few_seats_and_all_others_as_many_as_they_like() {
         let flights = Flights::default();
         let tenant = |n| TenantId::mint(Moment::from_secs(1), [n; 10]);
-        let (a, b, c) = (tenant(1), tenant(2), tenant(3));
-        let mut taken: Vec<Seat<'_>> = (0..3).map(|_| flights.seat(&a).unwrap()).collect();
-        assert!(flights.seat(&a).is_none(), "one tenant has some of them");
-        taken.extend((0..3).map(|_| flights.seat(&b).unwrap()));
-        assert!(flights.seat(&c).is_none(), "all of them are taken");
-        taken.pop();
-        assert!(flights.seat(&c).is_some());
+        let now = Moment::from_secs(1_000);
+        let quick: Vec<Option<Seat<'_>>> = (0..20).map(|_| flights.seat(&tenant(1), now)).collect();
+        assert!(quick.iter().all(Option::is_some), "who was never slow waits for nobody");
+        drop(quick);
+        for n in 1..=4 {
+            flights.seat(&tenant(n), now).unwrap().ended = now + SLOW + Duration::from_secs(1);
+        }
+        let later = now + Duration::from_secs(60);
+        let taken: Vec<Option<Seat<'_>>> = (1..=4).flat_map(|n| [n; 3]).map(|n| flights.seat(&tenant(n), later)).collect();
+        let seats: Vec<bool> = taken.iter().map(Option::is_some).collect();
+        let (two, none) = ([true, true, false], [false; 3]);
+        assert_eq!(seats, [two, two, two, none].concat(), "two each, six together");
+        assert!(flights.seat(&tenant(5), later).is_some());
         drop(taken);
-        assert!(flights.seats().is_empty(), "nothing is remembered of those who went");
+        let much_later = later + REMEMBERED;
+        assert!((0..5).map(|_| flights.seat(&tenant(1), much_later)).collect::<Vec<_>>().iter().all(Option::is_some));
+        assert_eq!(flights.behind().len(), 1, "nothing is remembered of those who went");
     }
 
     #[test]
