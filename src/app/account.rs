@@ -10,6 +10,7 @@ use super::{App, AppError};
 use crate::acme::{AccountRef, AccountStatus, AccountUrl, AcmeError, Authority, Binding, Class, csr};
 use crate::model::domain::Issuer;
 use crate::model::id::IssuerId;
+use crate::model::pace;
 use crate::model::secret::Secret;
 use crate::store::issuer_health;
 use crate::store::issuers::{self, IssuerRow};
@@ -18,9 +19,8 @@ use crate::vault::{Context, Sealed, Vault, VaultError};
 
 /// Longer than the calls that make an account can take.
 const LEASE: Duration = Duration::from_secs(120);
-/// A CA that could not be reached is asked again this soon; one that said no, much later: asking costs there (Let's Encrypt:
-/// ten new accounts an address in three hours).
-const SOON: Duration = Duration::from_secs(5);
+/// A CA that said no is asked again this much later: asking costs there (Let's Encrypt: ten new accounts an address in three
+/// hours). One that could not be reached is asked soon, and less and less often.
 const LATER: Duration = Duration::from_secs(10 * 60);
 
 fn context(id: &IssuerId) -> Context {
@@ -57,7 +57,6 @@ pub async fn ensure_all(app: &App) -> Result<usize, AppError> {
 }
 
 async fn ensure(app: &App, issuer: &IssuerRow) -> Result<bool, AppError> {
-    let authority = app.authorities.of(&CaPlace::of_row(issuer))?;
     let Some(row) = issuers::take(&app.store, &issuer.id, &app.worker, app.env.now(), LEASE).await? else {
         return Ok(false);
     };
@@ -67,6 +66,13 @@ async fn ensure(app: &App, issuer: &IssuerRow) -> Result<bool, AppError> {
         issuers::store_account(&app.store, &row.id, row.term, url, &row.caa_identities).await?;
         return Ok(true);
     }
+    let authority = match app.authorities.of(&CaPlace::of_row(&row)) {
+        Ok(authority) => authority,
+        Err(e) => {
+            let said = Chain(&e).to_string();
+            return none_given(app, &row, &said, None).await;
+        }
+    };
     let key = match &row.account_key {
         Some(sealed) => app.vault.open(&context(&row.id), &Sealed::try_from(sealed.clone())?)?,
         None => {
@@ -98,18 +104,24 @@ async fn ensure(app: &App, issuer: &IssuerRow) -> Result<bool, AppError> {
             Ok(true)
         }
         Err(e) => {
-            let said = Chain(&e).to_string();
-            tracing::warn!(issuer.name = %row.name, error = %said, "the CA gave no account");
             let wait = match e.class() {
-                Class::RetryAt(Some(told)) => told,
-                Class::RetryAt(None) if e.is_rate_limited() => LATER,
-                Class::WaitFor(_) | Class::GiveUp => LATER,
-                _ => SOON,
+                Class::RetryAt(Some(told)) => Some(told),
+                Class::RetryAt(None) if e.is_rate_limited() => Some(LATER),
+                Class::WaitFor(_) | Class::GiveUp => Some(LATER),
+                _ => None,
             };
-            issuers::store_account_problem(&app.store, &row.id, row.term, &said, app.env.now() + wait).await?;
-            Ok(false)
+            let said = Chain(&e).to_string();
+            none_given(app, &row, &said, wait).await
         }
     }
+}
+
+/// There is no account, for this reason; the CA is asked again after `wait`, or after a wait that grows.
+async fn none_given(app: &App, row: &IssuerRow, said: &str, wait: Option<Duration>) -> Result<bool, AppError> {
+    tracing::warn!(issuer.name = %row.name, error = %said, "the CA gave no account");
+    let wait = wait.unwrap_or_else(|| pace::ask_again_in(row.account_failures.saturating_add(1)));
+    issuers::store_account_problem(&app.store, &row.id, row.term, said, app.env.now() + wait).await?;
+    Ok(false)
 }
 
 /// An account that could not be used may be well again: the CA is asked, seldom, and says so itself.
@@ -180,6 +192,9 @@ pub enum RollError {
     /// Another process has it in hand.
     #[error("another process has the account of {0:?} in hand; try again in two minutes")]
     Busy(String),
+    /// The CA said no.
+    #[error("the account keeps the key that it has: the CA takes no other")]
+    Refused(#[source] AppError),
     /// The CA, the store or the vault.
     #[error(
         "the account has its old key still, or has the new one already: run the command again, it goes on where it stopped"
@@ -201,7 +216,7 @@ pub async fn roll_key(app: &RollWith<'_>, authority: &dyn Authority, row: &Issue
         // The lease is no use to anybody; where it cannot be given back it runs out.
         let _ = issuers::give_back(app.store, &row.id, row.term).await;
     }
-    Ok(done?)
+    done
 }
 
 /// What rolling a key needs.
@@ -214,26 +229,34 @@ pub struct RollWith<'a> {
     pub vault: &'a Vault,
 }
 
-async fn roll(app: &RollWith<'_>, authority: &dyn Authority, row: &IssuerRow) -> Result<(), AppError> {
+async fn roll(app: &RollWith<'_>, authority: &dyn Authority, row: &IssuerRow) -> Result<(), RollError> {
     let no_account = || AppError::NoAccount(row.name.clone());
+    let stopped = |e: crate::store::StoreError| AppError::from(e);
     let (url, old) = row.account_url.as_ref().zip(row.account_key.as_ref()).ok_or_else(no_account)?;
     let old = opened(app.vault, &row.id, url, old)?;
     let next = match &row.next_account_key {
         Some(sealed) => opened(app.vault, &row.id, url, sealed)?,
         None => {
-            let key = csr::new_account_key(app.env)?;
-            let sealed = app.vault.seal(app.env, &context(&row.id), &key)?;
-            if !issuers::store_next_key(app.store, &row.id, row.term, sealed.as_bytes().to_vec()).await? {
-                return Err(no_account());
+            let key = csr::new_account_key(app.env).map_err(AppError::from)?;
+            let sealed = app.vault.seal(app.env, &context(&row.id), &key).map_err(AppError::from)?;
+            let sealed = sealed.as_bytes().to_vec();
+            if !issuers::store_next_key(app.store, &row.id, row.term, sealed).await.map_err(stopped)? {
+                return Err(no_account().into());
             }
             AccountRef { url: old.url.clone(), key }
         }
     };
     // A run before this one may have been cut off after the CA took the key.
     let known = row.next_account_key.is_some() && authority.account(&next).await.is_ok();
-    if !known {
-        authority.change_key(&old, &next.key).await?;
+    if !known && let Err(refusal) = authority.change_key(&old, &next.key).await {
+        // Whether it was taken by a run before this one is for the CA to say: only where it knows the old key is the new one waste.
+        let waste = !refusal.acted_on && authority.account(&old).await.is_ok();
+        if !waste {
+            return Err(AppError::from(refusal).into());
+        }
+        issuers::forget_next_key(app.store, &row.id, row.term).await.map_err(stopped)?;
+        return Err(RollError::Refused(refusal.into()));
     }
-    issuers::promote_next_key(app.store, &row.id, row.term).await?;
+    issuers::promote_next_key(app.store, &row.id, row.term).await.map_err(stopped)?;
     Ok(())
 }

@@ -73,6 +73,7 @@ pub async fn claim_in_lane(
             if state == Claim::Expired {
                 reopen(app, tx, &id, actor, now).await?;
                 if lane != Lane::Bulk {
+                    bulk_rows::by_hand(tx, &id, now).await?;
                     app.wake.wake(tx, &id, now).await?;
                 }
             } else if lane != Lane::Bulk && bulk_rows::by_hand(tx, &id, now).await? {

@@ -143,8 +143,8 @@ pub struct App {
     pub fleet: fleet::Snapshots,
     /// How fast imported names are looked at.
     pub lap: Arc<lap::Lap>,
-    /// What is known of an outage of our own.
-    pub outage: Arc<preflight::Outage>,
+    /// Requests through public names that are under way.
+    pub flights: Arc<preflight::Flights>,
     /// Where a step may be cut.
     pub boundary: Arc<dyn Boundary>,
     /// What is counted.

@@ -60,7 +60,7 @@ async fn dns(app: &App, s: &mut Situation) -> Result<Conclusion, AppError> {
         return Ok(Outcome::of(s, app.env.now() + wait).into());
     }
     let mut findings = checks::judge(&ask, &seen);
-    preflight::behind_proxy(app, s, &mut findings).await?;
+    preflight::behind_proxy(app, s, true, &mut findings).await?;
     choice::of_issuer(app, s, &ask, &seen, &mut findings).await?;
     if s.issuer.account_url.is_none() {
         // What the CA calls itself in CAA is not known before it answered us: nothing is allowed on that ground.

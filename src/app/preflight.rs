@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::io::ErrorKind;
 use std::net::IpAddr;
+use std::sync::PoisonError;
 use std::time::Duration;
 
 use tokio::sync::Mutex;
@@ -15,6 +16,7 @@ use crate::model::conclude::{self, Conclusion};
 use crate::model::domain::Situation;
 use crate::model::evidence::{Check, Evidence, Finding, Verdict};
 use crate::model::hostname::Hostname;
+use crate::model::id::TenantId;
 use crate::model::moment::Moment;
 use crate::model::outcome::Outcome;
 use crate::model::preflight::{self, Control, Hop, Met, Trail};
@@ -40,17 +42,78 @@ const BELIEVED: Duration = Duration::from_secs(30);
 /// Bytes of a page that are shown.
 const SAID: usize = 200;
 
-/// Whether our own name did not answer a moment ago.
-#[derive(Default)]
-pub struct Outage(Mutex<Option<Moment>>);
+/// A look behind a proxy that took longer than this was slow. A proxy whose origin hangs keeps a step for as long as it likes, up to
+/// [`WHOLE`], and workers are few.
+const SLOW: Duration = Duration::from_secs(5);
+/// For how long it is remembered of a tenant that one of its names was slow...
+const REMEMBERED: Duration = Duration::from_secs(3_600);
+/// ...while which it has so many of them at once, and all such tenants together so many.
+const WHILE_SLOW: (usize, usize) = (2, 6);
 
-impl Outage {
-    async fn is_known(&self, now: Moment) -> bool {
-        self.0.lock().await.is_some_and(|at| now.since(at) < BELIEVED)
+/// What is known of the requests under way, and of our own name.
+#[derive(Default)]
+pub struct Flights {
+    /// When our own name did not answer, if it was so last.
+    outage: Mutex<Option<Moment>>,
+    behind_proxies: std::sync::Mutex<HashMap<TenantId, Behind>>,
+}
+
+/// A tenant's looks behind proxies.
+#[derive(Default)]
+struct Behind {
+    under_way: usize,
+    slow_at: Option<Moment>,
+}
+
+impl Behind {
+    fn is_slow(&self, now: Moment) -> bool {
+        self.slow_at.is_some_and(|at| now.since(at) < REMEMBERED)
+    }
+}
+
+impl Flights {
+    async fn outage_is_known(&self, now: Moment) -> bool {
+        self.outage.lock().await.is_some_and(|at| now.since(at) < BELIEVED)
     }
 
     async fn learn(&self, answers: bool, now: Moment) {
-        *self.0.lock().await = (!answers).then_some(now);
+        *self.outage.lock().await = (!answers).then_some(now);
+    }
+
+    fn behind(&self) -> std::sync::MutexGuard<'_, HashMap<TenantId, Behind>> {
+        self.behind_proxies.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A seat for a look behind a proxy; none where enough of this tenant's, which were slow before, are under way.
+    fn seat(&self, tenant: &TenantId, now: Moment) -> Option<Seat<'_>> {
+        let mut all = self.behind();
+        all.retain(|_, b| b.under_way > 0 || b.is_slow(now));
+        let slow: usize = all.values().filter(|b| b.is_slow(now)).map(|b| b.under_way).sum();
+        let own = all.entry(tenant.clone()).or_default();
+        if own.is_slow(now) && (own.under_way >= WHILE_SLOW.0 || slow >= WHILE_SLOW.1) {
+            return None;
+        }
+        own.under_way += 1;
+        Some(Seat { flights: self, tenant: tenant.clone(), began: now, ended: now })
+    }
+}
+
+/// Given back when dropped.
+struct Seat<'a> {
+    flights: &'a Flights,
+    tenant: TenantId,
+    began: Moment,
+    ended: Moment,
+}
+
+impl Drop for Seat<'_> {
+    fn drop(&mut self) {
+        if let Some(own) = self.flights.behind().get_mut(&self.tenant) {
+            own.under_way = own.under_way.saturating_sub(1);
+            if self.ended.since(self.began) > SLOW {
+                own.slow_at = Some(self.ended);
+            }
+        }
     }
 }
 
@@ -62,16 +125,25 @@ pub(super) async fn observe(app: &App, s: &mut Situation) -> Result<Conclusion, 
 }
 
 /// Looks behind the proxy that DNS shows, where the ownership record is in place: a request that comes back from our edge
-/// says what DNS cannot.
-pub(super) async fn behind_proxy(app: &App, s: &Situation, findings: &mut [Finding]) -> Result<(), AppError> {
+/// says what DNS cannot. A step takes a seat for it and leaves what was known where none is free; the daily looks, which have a pace
+/// of their own, need none.
+pub(super) async fn behind_proxy(app: &App, s: &Situation, in_step: bool, findings: &mut [Finding]) -> Result<(), AppError> {
     let owned = findings.iter().any(|f| f.check == Check::Ownership && f.verdict() == Verdict::Pass);
     let proxied = findings.iter_mut().find(|f| f.check == Check::Routing && f.reason == Reason::ProxiedByCdn);
     let (Some(routing), true) = (proxied, owned) else { return Ok(()) };
     let before = s.domain.evidence_of(Check::Routing).map(|e: &Evidence| e.finding.reason);
     let met = if s.counted_edges < s.min_edges {
         preflight::not_asked(&s.domain.hostname, "no edge of ours is at work, so nothing could be tried")
-    } else {
+    } else if !in_step {
         fly(app, s).await?
+    } else if let Some(mut seat) = app.flights.seat(&s.domain.tenant_id, app.env.now()) {
+        let met = fly(app, s).await;
+        seat.ended = app.env.now();
+        met?
+    } else {
+        let why =
+            "other names whose proxies answer slowly are being tried just now, so this one was not; it is at the next look";
+        preflight::not_asked(&s.domain.hostname, why)
     };
     *routing = preflight::behind_proxy(routing.clone(), &met, before);
     Ok(())
@@ -80,7 +152,7 @@ pub(super) async fn behind_proxy(app: &App, s: &Situation, findings: &mut [Findi
 /// One preflight: the name and, where something is wrong, our own name for comparison.
 async fn fly(app: &App, s: &Situation) -> Result<Finding, AppError> {
     let host = &s.domain.hostname;
-    if app.outage.is_known(app.env.now()).await {
+    if app.flights.outage_is_known(app.env.now()).await {
         return Ok(preflight::not_asked(host, "our own name did not answer a moment ago, so nothing was tried"));
     }
     let Some(key) = key(app).await? else {
@@ -93,7 +165,7 @@ async fn fly(app: &App, s: &Situation) -> Result<Finding, AppError> {
     } else {
         let own = Hostname::trusted(&s.domain.target);
         let control = Control { trails: ways(app, &key, &own).await, name: own.to_string() };
-        app.outage.learn(control.answers(), app.env.now()).await;
+        app.flights.learn(control.answers(), app.env.now()).await;
         Some(control)
     };
     let mut ours = app.settings.platform.addresses.clone();
@@ -263,6 +335,29 @@ fn met(error: &ReachError) -> Met {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tenants_whose_proxies_were_slow_have_few_seats_and_all_others_as_many_as_they_like() {
+        let flights = Flights::default();
+        let tenant = |n| TenantId::mint(Moment::from_secs(1), [n; 10]);
+        let now = Moment::from_secs(1_000);
+        let quick: Vec<Option<Seat<'_>>> = (0..20).map(|_| flights.seat(&tenant(1), now)).collect();
+        assert!(quick.iter().all(Option::is_some), "who was never slow waits for nobody");
+        drop(quick);
+        for n in 1..=4 {
+            flights.seat(&tenant(n), now).unwrap().ended = now + SLOW + Duration::from_secs(1);
+        }
+        let later = now + Duration::from_secs(60);
+        let taken: Vec<Option<Seat<'_>>> = (1..=4).flat_map(|n| [n; 3]).map(|n| flights.seat(&tenant(n), later)).collect();
+        let seats: Vec<bool> = taken.iter().map(Option::is_some).collect();
+        let (two, none) = ([true, true, false], [false; 3]);
+        assert_eq!(seats, [two, two, two, none].concat(), "two each, six together");
+        assert!(flights.seat(&tenant(5), later).is_some());
+        drop(taken);
+        let much_later = later + REMEMBERED;
+        assert!((0..5).map(|_| flights.seat(&tenant(1), much_later)).collect::<Vec<_>>().iter().all(Option::is_some));
+        assert_eq!(flights.behind().len(), 1, "nothing is remembered of those who went");
+    }
 
     #[test]
     fn a_strangers_page_is_read_as_one_short_line_without_markup() {

@@ -77,6 +77,6 @@ async fn look(app: &App, domain: Domain) -> Result<Option<DomainId>, AppError> {
     ask.turn = Turn::of(&s.domain.tenant_id, Lane::Routine);
     let seen = app.look.look(&ask).await;
     let mut findings = checks::judge(&ask, &seen);
-    preflight::behind_proxy(app, &s, &mut findings).await?;
+    preflight::behind_proxy(app, &s, false, &mut findings).await?;
     Ok(routine::differs(&s.domain.evidence, &findings).then(|| s.domain.id.clone()))
 }

@@ -15,6 +15,7 @@ use super::links::ServerArgs;
 use super::{Out, Surroundings};
 use crate::app::show::{ImportRowView, ImportView};
 use crate::env::Env;
+use crate::model::bulk::ImportState;
 use crate::model::id::ImportId;
 
 /// Refused rows that are printed; the result file has all.
@@ -247,6 +248,11 @@ async fn list(api: &ApiClient, out: &mut Out<'_>) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// So many of something.
+fn many(n: u64, one: &str) -> String {
+    format!("{n} {one}{}", if n == 1 { "" } else { "s" })
+}
+
 async fn print(api: &ApiClient, shown: &Shown, out: &mut Out<'_>) -> anyhow::Result<()> {
     let view = &shown.view;
     let v = &view.verdicts;
@@ -262,7 +268,8 @@ async fn print(api: &ApiClient, shown: &Shown, out: &mut Out<'_>) -> anyhow::Res
         ("cancelled", v.cancelled),
     ];
     let said: Vec<String> = counts.iter().filter(|(_, n)| *n > 0).map(|(words, n)| format!("{n} {words}")).collect();
-    out.line(&format!("{} rows: {}", view.rows, if said.is_empty() { "none so far".into() } else { said.join(", ") }))?;
+    let rows = many(u64::try_from(view.rows).unwrap_or(0), "row");
+    out.line(&format!("{rows}: {}", if said.is_empty() { "none so far".into() } else { said.join(", ") }))?;
     if view.tenants_added > 0 {
         out.line(&format!("tenants {}added: {}", if view.dry_run { "to be " } else { "" }, view.tenants_added))?;
     }
@@ -278,7 +285,8 @@ async fn print(api: &ApiClient, shown: &Shown, out: &mut Out<'_>) -> anyhow::Res
             .last_order_at
             .map(|at| format!("; the last at {}, if all is set up right", at.in_words()))
             .unwrap_or_default();
-        out.line(&format!("{} orders for names under {} registered domains{end}", plan.orders, plan.registered_domains))?;
+        let (orders, domains) = (many(plan.orders, "order"), many(plan.registered_domains, "registered domain"));
+        out.line(&format!("{orders} for names under {domains}{end}"))?;
         for c in plan.collisions.iter().take(PRINTED) {
             out.line(&format!(
                 "  {}: {} names, {} at once, the last at {}",
@@ -290,7 +298,7 @@ async fn print(api: &ApiClient, shown: &Shown, out: &mut Out<'_>) -> anyhow::Res
         }
         let more = plan.colliding.saturating_sub(u64::try_from(PRINTED).unwrap_or(0));
         if more > 0 {
-            out.line(&format!("  and {more} registered domains more"))?;
+            out.line(&format!("  and {} more", many(more, "registered domain")))?;
         }
     }
     if v.refused > 0 {
@@ -306,7 +314,7 @@ async fn print(api: &ApiClient, shown: &Shown, out: &mut Out<'_>) -> anyhow::Res
     if v.claimed > 0 {
         out.line(&format!("records to publish: nameplate imports records {}", view.id))?;
     }
-    if view.dry_run && view.state.is_over() {
+    if view.dry_run && view.state == ImportState::Done {
         out.line(&format!("to claim them: nameplate imports start {}", view.id))?;
     }
     out.line(&shown.page)?;

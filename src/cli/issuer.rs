@@ -1,4 +1,4 @@
-//! `nameplate issuer add|list|test|roll-key|register`: the CAs and our accounts there, on the store. Whatever runs beside takes
+//! `nameplate issuer add|remove|list|test|roll-key|register`: the CAs and our accounts there, on the store. Whatever runs beside takes
 //! up the changes by itself.
 
 use std::path::{Path, PathBuf};
@@ -30,6 +30,11 @@ use crate::telemetry::Chain;
 pub(super) enum IssuerCommand {
     /// Add a CA beside those of the configuration; it is used at once
     Add(AddArgs),
+    /// Use a CA no more that was added; what is on its way there goes on, and its account is kept
+    Remove {
+        /// Its name
+        name: String,
+    },
     /// List the CAs, the preferred first
     List,
     /// Ask a CA for its directory and how our account stands there; where all is well, orders go on
@@ -101,6 +106,18 @@ pub(super) async fn run(
             store.close().await;
             done?;
             say(out, &seed.name, "added", "Added. A running `serve` opens the account within seconds.")
+        }
+        IssuerCommand::Remove { name } => {
+            let store = open_current(&config).await?;
+            let done = remove(&store, &name).await;
+            store.close().await;
+            done?;
+            say(
+                out,
+                &name,
+                "removed",
+                "Removed: no new order goes there. Names that waited there go to the CA that is preferred.",
+            )
         }
         IssuerCommand::List => {
             let store = open_current(&config).await?;
@@ -228,6 +245,18 @@ async fn add(store: &Store, env: &Env, seed: &IssuerSeed) -> anyhow::Result<()> 
             bail!("there is the {constraint} already, with this name or this directory; see: nameplate issuer list")
         }
         other => other?,
+    }
+    Ok(tx.commit().await?)
+}
+
+async fn remove(store: &Store, name: &str) -> anyhow::Result<()> {
+    let row = row(store, name).await?;
+    if !row.is_in_use() {
+        bail!("the issuer {name:?} is not in use");
+    }
+    let mut tx = store.begin().await?;
+    if !issuers::remove(&mut tx, &row.id).await? {
+        bail!("the issuer {name:?} is one of the configuration: take it out there and start `serve` again");
     }
     Ok(tx.commit().await?)
 }

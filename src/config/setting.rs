@@ -147,7 +147,9 @@ impl Setting for WebUrl {
     fn read(text: &str) -> Option<Self> {
         let uri: http::Uri = text.trim().parse().ok()?;
         let known = matches!(uri.scheme_str(), Some("https" | "http")) && uri.authority().is_some();
-        known.then(|| WebUrl(text.trim().to_owned()))
+        // It is shown and compared as it stands: a password has no place in it, and a fragment is never sent.
+        let bare = !text.contains('#') && uri.authority().is_some_and(|authority| !authority.as_str().contains('@'));
+        (known && bare).then(|| WebUrl(text.trim().to_owned()))
     }
     fn show(&self) -> String {
         self.0.clone()

@@ -77,7 +77,7 @@ impl ControlPlane {
             bells,
             fleet: Snapshots::default(),
             lap: Arc::new(Lap::new(config.looks.imports_per_second, config.looks.lap_per_second)),
-            outage: Arc::default(),
+            flights: Arc::default(),
             boundary: Arc::new(Smooth),
             meters,
         };

@@ -129,7 +129,7 @@ impl World {
             bells: Bells::default(),
             fleet: app::fleet::Snapshots::default(),
             lap: Arc::default(),
-            outage: Arc::default(),
+            flights: Arc::default(),
             boundary: Arc::new(blade.clone()),
             meters: Arc::default(),
         };

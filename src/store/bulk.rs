@@ -158,6 +158,17 @@ pub async fn forget(store: &Store, before: Moment) -> StoreResult<u64> {
     store.execute(stmt.bind(before)).await
 }
 
+/// Breaks the oldest of a sender's imports that are over, beyond so many rows of younger ones.
+pub async fn forget_beyond(tx: &mut Tx, principal: &str, rows: i64) -> StoreResult<u64> {
+    let stmt =
+        sql("UPDATE imports SET state = 'broken', idempotency_key = NULL WHERE state IN ('done', 'cancelled') AND id IN \
+         (SELECT s.id FROM (SELECT i.id, SUM(i.row_count) OVER (ORDER BY i.id DESC) - i.row_count AS younger FROM imports i \
+           WHERE i.principal = $1 AND i.state <> 'broken') s WHERE s.younger >= $2)")
+        .bind(principal)
+        .bind(rows);
+    tx.execute(stmt).await
+}
+
 /// Imports with rows to judge that nobody else works on, the one that waited longest first.
 pub async fn workable(store: &Store, worker: &str, now: Moment, limit: i64) -> StoreResult<Vec<ImportId>> {
     let stmt = sql("SELECT id FROM imports WHERE state = 'working' AND (lease_until <= $1 OR lease_owner = $2) \
@@ -270,7 +281,7 @@ pub async fn list(store: &Store, filter: &ImportFilter, limit: i64) -> StoreResu
 
 /// The version of an import: it rises with everything that happens to it.
 pub async fn version(store: &Store, id: &ImportId) -> StoreResult<Option<i64>> {
-    let rows = store.query(sql("SELECT version FROM imports WHERE id = $1").bind(id.as_str())).await?;
+    let rows = store.query(sql("SELECT version FROM imports WHERE id = $1 AND state <> 'broken'").bind(id.as_str())).await?;
     rows.first().map(|row| row.int("version")).transpose()
 }
 

@@ -73,48 +73,39 @@ pub async fn stage(tx: &mut Tx, id: &ImportId, rows: &[Staged]) -> StoreResult<(
     Ok(())
 }
 
-/// A row to judge, with the first row of the same name in the file.
+/// A row to judge, with the row behind the cursor that was taken with the same name.
 pub struct ToJudge {
     /// The row.
     pub row: ImportRow,
-    /// The first with that name, which may be itself.
-    pub first: Option<First>,
+    /// Who got the name by an earlier batch of this import.
+    pub taken: Option<Taken>,
 }
 
-/// The first row with a name.
+/// A row that was taken.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "the columns are explained in the schema")]
-pub struct First {
-    pub n: i64,
+pub struct Taken {
     pub line: i64,
-    pub verdict: Verdict,
     pub tenant_id: Option<TenantId>,
     pub tenant: Option<String>,
 }
 
-/// The next rows behind the cursor.
+/// The next rows after the cursor. Beyond it, verdicts may be those of a dry run that has been started since.
 pub async fn next(tx: &mut Tx, id: &ImportId, cursor: i64, limit: i64) -> StoreResult<Vec<ToJudge>> {
-    let stmt = sql(
-        "SELECT r.*, f.n AS f_n, f.line AS f_line, f.verdict AS f_verdict, f.tenant_id AS f_tenant, f.tenant AS f_named \
+    let stmt = sql("SELECT r.*, f.line AS f_line, f.tenant_id AS f_tenant, f.tenant AS f_named \
          FROM import_rows r LEFT JOIN import_rows f ON f.import_id = r.import_id AND f.n = \
-           (SELECT min(e.n) FROM import_rows e WHERE e.import_id = r.import_id AND e.hostname = r.hostname) \
-         WHERE r.import_id = $1 AND r.n > $2 AND r.n <= $2 + $3 ORDER BY r.n",
-    )
+           (SELECT min(e.n) FROM import_rows e WHERE e.import_id = r.import_id AND e.hostname = r.hostname \
+             AND e.verdict IN ('claimed', 'already_yours', 'would_be_claimed') AND e.n <= $2) \
+         WHERE r.import_id = $1 AND r.n > $2 AND r.n <= $2 + $3 ORDER BY r.n")
     .bind(id.as_str())
     .bind(cursor)
     .bind(limit);
     let read = |row: &Row| {
-        let first = match row.opt_int("f_n")? {
-            Some(n) => Some(First {
-                n,
-                line: row.int("f_line")?,
-                verdict: row.parse("f_verdict")?,
-                tenant_id: row.opt_parse("f_tenant")?,
-                tenant: row.opt_text("f_named")?,
-            }),
+        let taken = match row.opt_int("f_line")? {
+            Some(line) => Some(Taken { line, tenant_id: row.opt_parse("f_tenant")?, tenant: row.opt_text("f_named")? }),
             None => None,
         };
-        Ok(ToJudge { row: import_row(row)?, first })
+        Ok(ToJudge { row: import_row(row)?, taken })
     };
     tx.fetch_all(stmt).await?.iter().map(read).collect()
 }

@@ -57,6 +57,7 @@ pub struct IssuerRow {
     pub next_account_key: Option<Vec<u8>>,
     pub account_url: Option<String>,
     pub account_problem: Option<String>,
+    pub account_failures: i64,
     pub term: i64,
     pub granted: i64,
     pub not_before: Moment,
@@ -86,6 +87,7 @@ fn read(row: &Row) -> StoreResult<IssuerRow> {
         next_account_key: row.opt_blob("next_account_key")?,
         account_url: row.opt_text("account_url")?,
         account_problem: row.opt_text("account_problem")?,
+        account_failures: row.int("account_failures")?,
         term: row.int("term")?,
         granted: row.int("granted")?,
         not_before: row.moment("not_before")?,
@@ -101,26 +103,10 @@ pub async fn seed(tx: &mut Tx, seeds: &[IssuerSeed], now: Moment, mut mint: impl
     // Whoever is not named any more stands behind all that are: its row stays for history, and no new order goes there.
     tx.execute(sql("UPDATE issuers SET preference = $1 WHERE source = 'configuration'").bind(NOT_CONFIGURED)).await?;
     for seed in seeds {
-        tx.execute(
-            sql("UPDATE issuers SET name = $1 WHERE directory = $2 AND name <> $1 \
-                 AND NOT EXISTS (SELECT 1 FROM issuers o WHERE o.name = $1) \
-                 AND id = (SELECT o.id FROM issuers o WHERE o.directory = $2 AND (o.preference = $3 OR o.source = 'command') \
-                   ORDER BY o.created_at DESC LIMIT 1)")
-            .bind(seed.name.as_str())
-            .bind(seed.directory.as_str())
-            .bind(NOT_CONFIGURED),
-        )
-        .await?;
+        rename(tx, seed).await?;
         write(tx, seed, "configuration", recovering, now, &mint()).await?;
     }
-    // Orders that only wait go to the issuer that is preferred now.
-    tx.execute(
-        sql("UPDATE orders SET issuer_id = (SELECT id FROM issuers ORDER BY preference, name LIMIT 1) WHERE state = 'waiting' \
-             AND issuer_id IN (SELECT id FROM issuers WHERE preference = $1) \
-             AND EXISTS (SELECT 1 FROM issuers WHERE preference < $1)")
-        .bind(NOT_CONFIGURED),
-    )
-    .await?;
+    leave_unused(tx).await?;
     // Whoever waits for room under a limit of its own is looked at anew: the limits may be others now.
     tx.execute(
         sql("UPDATE orders SET not_before = $1, held_by = NULL \
@@ -132,15 +118,51 @@ pub async fn seed(tx: &mut Tx, seeds: &[IssuerSeed], now: Moment, mut mint: impl
     Ok(())
 }
 
-/// Adds an issuer beside those of the configuration; refuses a name or a directory that is there, for an account and what it may
-/// spend belong to its directory.
+/// A directory that got another name keeps its row.
+async fn rename(tx: &mut Tx, seed: &IssuerSeed) -> StoreResult<()> {
+    let stmt = sql("UPDATE issuers SET name = $1 WHERE directory = $2 AND name <> $1 \
+         AND NOT EXISTS (SELECT 1 FROM issuers o WHERE o.name = $1) \
+         AND id = (SELECT o.id FROM issuers o WHERE o.directory = $2 AND (o.preference = $3 OR o.source = 'command') \
+           ORDER BY o.created_at DESC LIMIT 1)")
+    .bind(seed.name.as_str())
+    .bind(seed.directory.as_str())
+    .bind(NOT_CONFIGURED);
+    tx.execute(stmt).await.map(|_| ())
+}
+
+/// Orders that only wait at an issuer that is used no more go to the one that is preferred now.
+async fn leave_unused(tx: &mut Tx) -> StoreResult<()> {
+    let stmt = sql(
+        "UPDATE orders SET issuer_id = (SELECT id FROM issuers ORDER BY preference, name LIMIT 1) WHERE state = 'waiting' \
+         AND issuer_id IN (SELECT id FROM issuers WHERE preference = $1) \
+         AND EXISTS (SELECT 1 FROM issuers WHERE preference < $1)",
+    )
+    .bind(NOT_CONFIGURED);
+    tx.execute(stmt).await.map(|_| ())
+}
+
+/// Uses an issuer that was added by command no more: its row stays for history, and what is on its way there goes on; false
+/// where configuration names it.
+pub async fn remove(tx: &mut Tx, id: &IssuerId) -> StoreResult<bool> {
+    let stmt = sql("UPDATE issuers SET preference = $2 WHERE id = $1 AND source = 'command'");
+    let removed = tx.execute(stmt.bind(id.as_str()).bind(NOT_CONFIGURED)).await? == 1;
+    if removed {
+        leave_unused(tx).await?;
+    }
+    Ok(removed)
+}
+
+/// Adds an issuer beside those of the configuration; refuses a name or a directory that is in use, for an account and what it may
+/// spend belong to its directory. One that was removed comes back with its account and what it has spent.
 pub async fn add(tx: &mut Tx, seed: &IssuerSeed, now: Moment, id: &IssuerId) -> StoreResult<()> {
-    let taken = sql("SELECT name FROM issuers WHERE name = $1 OR directory = $2 LIMIT 1")
+    let taken = sql("SELECT name FROM issuers WHERE (name = $1 OR directory = $2) AND preference < $3 LIMIT 1")
         .bind(seed.name.as_str())
-        .bind(seed.directory.as_str());
+        .bind(seed.directory.as_str())
+        .bind(NOT_CONFIGURED);
     if let Some(row) = tx.fetch_optional(taken).await? {
         return Err(StoreError::Conflict { constraint: format!("issuer {}", row.text("name")?) });
     }
+    rename(tx, seed).await?;
     let recovering = restore::recovering_since(tx).await?.is_some();
     write(tx, seed, "command", recovering, now, id).await
 }
@@ -195,8 +217,8 @@ async fn write(
 
 /// The account is gone at the CA: another is asked for, with the key that there is or with another.
 pub async fn forget_account(tx: &mut Tx, id: &IssuerId, key_too: bool) -> StoreResult<()> {
-    let stmt = sql("UPDATE issuers SET account_url = NULL, account_problem = NULL, lease_until = 0, term = term + 1, \
-           account_key = CASE WHEN $2 = 1 THEN NULL ELSE account_key END, next_account_key = NULL WHERE id = $1")
+    let stmt = sql("UPDATE issuers SET account_url = NULL, account_problem = NULL, account_failures = 0, lease_until = 0, \
+           term = term + 1, account_key = CASE WHEN $2 = 1 THEN NULL ELSE account_key END, next_account_key = NULL WHERE id = $1")
     .bind(id.as_str())
     .bind(i64::from(key_too));
     tx.execute(stmt).await.map(|_| ())
@@ -221,6 +243,12 @@ pub async fn promote_next_key(store: &Store, id: &IssuerId, term: i64) -> StoreR
     .bind(id.as_str())
     .bind(term);
     Ok(store.execute(stmt).await? == 1)
+}
+
+/// The CA surely did not take the key that was to be next: it is forgotten.
+pub async fn forget_next_key(store: &Store, id: &IssuerId, term: i64) -> StoreResult<()> {
+    let stmt = sql("UPDATE issuers SET next_account_key = NULL WHERE id = $1 AND term = $2").bind(id.as_str()).bind(term);
+    store.execute(stmt).await.map(|_| ())
 }
 
 /// Gives an issuer's lease back.
@@ -272,6 +300,16 @@ pub async fn list(store: &Store) -> StoreResult<Vec<IssuerRow>> {
     store.query(sql("SELECT * FROM issuers ORDER BY preference, name")).await?.iter().map(read).collect()
 }
 
+/// The issuer that is asked first: of those in use, the preferred one that has an account. The same order as in
+/// [`super::situation`], where a domain without an order begins with it.
+pub async fn first(tx: &mut Tx) -> StoreResult<Option<IssuerRow>> {
+    let stmt = sql(
+        "SELECT * FROM issuers ORDER BY CASE WHEN preference < 1000000000 AND account_url IS NOT NULL THEN 0 ELSE 1 END, \
+         preference, name LIMIT 1",
+    );
+    tx.fetch_optional(stmt).await?.as_ref().map(read).transpose()
+}
+
 /// Takes an issuer's lease for making its account; nothing when another process has it.
 pub async fn take(
     store: &Store,
@@ -300,12 +338,13 @@ pub async fn store_account_key(store: &Store, id: &IssuerId, term: i64, sealed: 
 
 /// Stores what the CA answered to newAccount and in its directory, and gives the lease back.
 pub async fn store_account(store: &Store, id: &IssuerId, term: i64, url: &str, identities: &[String]) -> StoreResult<bool> {
-    let stmt = sql("UPDATE issuers SET account_url = $3, caa_identities = $4, account_problem = NULL, lease_owner = NULL, \
-           lease_until = 0 WHERE id = $1 AND term = $2")
-    .bind(id.as_str())
-    .bind(term)
-    .bind(url)
-    .bind(document(&identities)?);
+    let stmt =
+        sql("UPDATE issuers SET account_url = $3, caa_identities = $4, account_problem = NULL, account_failures = 0, \
+           lease_owner = NULL, lease_until = 0 WHERE id = $1 AND term = $2")
+        .bind(id.as_str())
+        .bind(term)
+        .bind(url)
+        .bind(document(&identities)?);
     Ok(store.execute(stmt).await? == 1)
 }
 
@@ -331,12 +370,12 @@ pub async fn store_account_problem(
     problem: &str,
     again: Moment,
 ) -> StoreResult<()> {
-    let stmt =
-        sql("UPDATE issuers SET account_problem = $3, lease_owner = NULL, lease_until = $4 WHERE id = $1 AND term = $2")
-            .bind(id.as_str())
-            .bind(term)
-            .bind(problem)
-            .bind(again);
+    let stmt = sql("UPDATE issuers SET account_problem = $3, account_failures = account_failures + 1, lease_owner = NULL, \
+           lease_until = $4 WHERE id = $1 AND term = $2")
+    .bind(id.as_str())
+    .bind(term)
+    .bind(problem)
+    .bind(again);
     store.execute(stmt).await.map(|_| ())
 }
 

@@ -30,9 +30,12 @@ pub async fn next_due(store: &Store, now: Moment) -> StoreResult<Option<Moment>>
     store.query(stmt).await?.first().map_or(Ok(None), |row| row.opt_moment("at"))
 }
 
-/// When the last of a tenant's imported names that were never looked at has its turn.
+/// When the last of a tenant's imported names that were never looked at has its turn. One that was removed before its turn has
+/// none any more, and stands in nobody's way.
 pub async fn last_in_line(tx: &mut Tx, tenant: &TenantId) -> StoreResult<Option<Moment>> {
-    let stmt = sql("SELECT max(due_at) AS at FROM domains WHERE tenant_id = $1 AND lane = 'bulk' AND looked_at IS NULL")
-        .bind(tenant.as_str());
+    let stmt = sql("SELECT max(due_at) AS at FROM domains WHERE tenant_id = $1 AND lane = 'bulk' AND looked_at IS NULL \
+           AND claim = 'awaiting_dns' AND due_at < $2")
+    .bind(tenant.as_str())
+    .bind(Moment::NEVER);
     tx.fetch_optional(stmt).await?.map_or(Ok(None), |row| row.opt_moment("at"))
 }

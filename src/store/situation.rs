@@ -88,7 +88,8 @@ fn next_to(id: &DomainId, edges: CountedEdges) -> Stmt {
          JOIN tenants t ON t.id = d.tenant_id \
          JOIN attempts a ON a.id = d.attempt_id \
          LEFT JOIN orders o ON o.domain_id = d.id AND o.state NOT IN ('issued', 'failed', 'lost') \
-         JOIN issuers i ON i.id = COALESCE(o.issuer_id, (SELECT id FROM issuers ORDER BY preference, name LIMIT 1)) \
+         JOIN issuers i ON i.id = COALESCE(o.issuer_id, (SELECT id FROM issuers ORDER BY \
+           CASE WHEN preference < 1000000000 AND account_url IS NOT NULL THEN 0 ELSE 1 END, preference, name LIMIT 1)) \
          LEFT JOIN issuer_health ih ON ih.issuer_id = i.id \
          LEFT JOIN grants g ON g.order_id = o.id AND g.state IN ('open', 'used') \
          LEFT JOIN holdings h ON h.hostname = d.hostname \

@@ -1,5 +1,7 @@
 //! A file of names on its way in, by the API or from a page: read in pieces, each within a time, all within another.
 
+use std::pin::Pin;
+
 use axum::body::Bytes;
 use axum::http::StatusCode;
 use futures::{Stream, StreamExt as _};
@@ -23,6 +25,9 @@ pub(super) struct Wanted {
 }
 
 /// Receives a file to its end; whatever is wrong with it, nothing of it stays.
+///
+/// What is refused is read on for a while and thrown away: who closes a connection on somebody who is still sending takes the
+/// answer away with it, and a browser shows that the connection broke instead of what is wrong with the file.
 pub(super) async fn receive<E>(
     state: &WebState,
     caller: &Caller,
@@ -30,7 +35,38 @@ pub(super) async fn receive<E>(
     wanted: Wanted,
     file: impl Stream<Item = Result<Bytes, E>> + Send,
 ) -> Result<Begun, Problem> {
-    let limits = state.settings.imports;
+    let mut file = std::pin::pin!(file);
+    let done = taken(state, caller, actor, wanted, file.as_mut()).await;
+    match done {
+        Ok(begun) => Ok(begun),
+        Err(Refused::Over(problem)) => Err(problem),
+        Err(Refused::Early(problem)) => {
+            let end = state.app.env.sleep(state.settings.api.body_timeout);
+            tokio::select! {
+                () = thrown_away(file, state.settings.imports.max_bytes) => {}
+                () = end => {}
+            }
+            Err(problem)
+        }
+    }
+}
+
+/// Why a file was not received.
+enum Refused {
+    /// More of it is on its way.
+    Early(Problem),
+    /// Nothing more is to come, or came in time.
+    Over(Problem),
+}
+
+async fn taken<E>(
+    state: &WebState,
+    caller: &Caller,
+    actor: &str,
+    wanted: Wanted,
+    mut file: Pin<&mut (impl Stream<Item = Result<Bytes, E>> + Send)>,
+) -> Result<Begun, Refused> {
+    let limits = &state.settings.imports;
     let new = NewImport {
         name: wanted.name,
         format: wanted.format,
@@ -42,9 +78,8 @@ pub(super) async fn receive<E>(
         max_rows: u64::from(limits.max_rows),
         max_bytes: limits.max_bytes,
     };
-    let mut receiving = begin(&state.app, caller, actor, new).await?;
+    let mut receiving = begin(&state.app, caller, actor, new).await.map_err(|e| Refused::Early(e.into()))?;
     let deadline = state.app.env.now() + limits.upload_timeout;
-    let mut file = std::pin::pin!(file);
     loop {
         let left = deadline.since(state.app.env.now());
         let wait = left.min(state.settings.api.body_timeout);
@@ -53,7 +88,7 @@ pub(super) async fn receive<E>(
             piece = file.next() => piece,
             () = state.app.env.sleep(wait) => {
                 receiving.give_up().await;
-                return Err(too_slow(wait.as_secs()));
+                return Err(Refused::Over(too_slow(wait.as_secs())));
             }
         };
         let taken = match piece {
@@ -61,19 +96,30 @@ pub(super) async fn receive<E>(
             Some(Ok(piece)) => receiving.take(&piece).await,
             Some(Err(_)) => {
                 receiving.give_up().await;
-                return Err(cut_off());
+                return Err(Refused::Over(cut_off()));
             }
         };
         if let Err(e) = taken {
             receiving.give_up().await;
-            return Err(e.into());
+            return Err(Refused::Early(e.into()));
         }
         if left.is_zero() {
             receiving.give_up().await;
-            return Err(too_slow(limits.upload_timeout.as_secs()));
+            return Err(Refused::Over(too_slow(limits.upload_timeout.as_secs())));
         }
     }
-    receiving.complete().await.map_err(Problem::from)
+    receiving.complete().await.map_err(|e| Refused::Over(e.into()))
+}
+
+/// Reads what is still sent, up to so many bytes.
+async fn thrown_away<E>(mut file: Pin<&mut impl Stream<Item = Result<Bytes, E>>>, most: u64) {
+    let mut bytes = 0_u64;
+    while let Some(Ok(piece)) = file.next().await {
+        bytes = bytes.saturating_add(u64::try_from(piece.len()).unwrap_or(u64::MAX));
+        if bytes > most {
+            break;
+        }
+    }
 }
 
 fn too_slow(secs: u64) -> Problem {

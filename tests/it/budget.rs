@@ -41,6 +41,10 @@ async fn the_budget_is_told_to_operators_alone() {
     let web = Web::new(71).await;
     let (_, tenant) = web.tenant("acme").await;
     assert_eq!(web.api(&tenant, "GET", "/api/v1/budget", None).await.problem(), (403, "operator_needed".to_owned()));
+    assert_eq!(
+        web.api(&web.operator, "GET", "/api/v1/budget?issuer=x", None).await.problem(),
+        (400, "bad_query".to_owned())
+    );
     let budget = web.api(&web.operator, "GET", "/api/v1/budget", None).await.json();
     let one = &budget["items"][0];
     assert_eq!((&one["issuer"], &one["state"], &one["in_use"]), (&"main".into(), &"ok".into(), &true.into()));

@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::Request;
-use nameplate::app::bulk;
-use nameplate::model::id::TenantId;
+use nameplate::app::{account, bulk};
+use nameplate::mint;
+use nameplate::model::id::{IssuerId, TenantId};
 use nameplate::model::ledger::Limit;
-use nameplate::model::limits;
+use nameplate::model::limits::{self, LimitName};
+use nameplate::store::issuers::{self, IssuerSeed};
 use nameplate::store::sql;
 use serde_json::{Value, json};
 
@@ -157,6 +159,65 @@ async fn imported_names_are_served_and_one_claimed_by_hand_is_not_kept_waiting()
     assert_eq!(show(&web, &token, done["id"].as_str().unwrap()).await["claims"]["live"], 30);
 }
 
+/// What counts is the row that was taken, not the first that tried; the same in a dry run, within a batch and across batches.
+#[tokio::test]
+async fn a_refused_row_leaves_the_name_to_those_after_it_and_they_are_compared_with_each_other() {
+    let web = Web::new(519).await;
+    web.tenant("acme").await;
+    web.tenant("other").await;
+    let mut file =
+        "hostname,tenant\nshop.acme.test,nobody\nshop.acme.test,acme\nshop.acme.test,ACME\nshop.acme.test,other\n\
+                    far.acme.test,nobody\nfar.acme.test,acme\n"
+            .to_owned();
+    (0..120).for_each(|n| file.push_str(&format!("n{n}.acme.test,acme\n")));
+    file.push_str("far.acme.test,other\nfar.acme.test,acme\n");
+    let told = async |question: &str, taken: &str| {
+        let done = import(&web, &web.operator, question, &file).await;
+        let all = verdicts(&web, &web.operator, &done["id"]).await;
+        let (first, last) = (&all[..6], &all[126..]);
+        let taken = |line: u32| format!("{line} {taken}");
+        assert_eq!(
+            first,
+            [
+                "2 refused tenant_unknown".to_owned(),
+                taken(3),
+                "4 duplicate duplicate".to_owned(),
+                "5 refused row_conflicts".to_owned(),
+                "6 refused tenant_unknown".to_owned(),
+                taken(7),
+            ]
+        );
+        assert_eq!(last, ["128 refused row_conflicts", "129 duplicate duplicate"]);
+        done
+    };
+    let dry = told("?dry_run=true", "would_be_claimed").await;
+    assert_eq!((&dry["verdicts"]["would_be_claimed"], &dry["plan"]["orders"]), (&json!(122), &json!(122)));
+    // Started, it is judged by what it is now, and not by what the dry run said of later rows.
+    let path = format!("/api/v1/imports/{}/start", dry["id"].as_str().unwrap());
+    assert_eq!(web.api(&web.operator, "POST", &path, None).await.status, 200);
+    work(&web).await;
+    let done = show(&web, &web.operator, dry["id"].as_str().unwrap()).await;
+    assert_eq!((&done["verdicts"]["claimed"], &done["verdicts"]["duplicate"]), (&json!(122), &json!(2)));
+    assert_eq!(count(&web, "SELECT count(*) AS n FROM domains").await, 122);
+    told("", "already_yours").await;
+}
+
+#[tokio::test]
+async fn an_imported_claim_that_expired_leaves_the_lane_of_imports_when_it_is_claimed_by_hand() {
+    let web = Web::new(520).await;
+    let (_, token) = web.tenant("acme").await;
+    import(&web, &token, "", "hostname\na.acme.test\n").await;
+    let id = web.rig.app.store.query(sql("SELECT id FROM domains")).await.unwrap()[0].parse("id").unwrap();
+    web.rig.pass(Duration::from_secs(31 * 86_400)).await;
+    assert_eq!(web.rig.domain_text(&id, "claim").await.as_deref(), Some("expired"));
+    let claimed = web.api(&token, "POST", "/api/v1/domains", Some(json!({ "hostname": "a.acme.test" }))).await;
+    assert_eq!(claimed.status, 200, "{}", claimed.body);
+    assert_eq!(
+        (web.rig.domain_text(&id, "claim").await.as_deref(), web.rig.domain_text(&id, "lane").await.as_deref()),
+        (Some("awaiting_dns"), Some("single"))
+    );
+}
+
 #[tokio::test]
 async fn an_order_that_waits_follows_its_claim_out_of_the_lane_of_imports() {
     let web = Web::limited(503, Limit { burst: 1, per_secs: 36_000 }).await;
@@ -271,6 +332,27 @@ async fn a_dry_run_claims_nothing_says_how_long_it_takes_and_comes_true() {
         (&json!(121), &json!(0), &json!(1))
     );
     assert_eq!(count(&web, "SELECT count(*) AS n FROM domains").await, 121);
+}
+
+/// A CA that was added and never gave an account is no CA to plan by, whatever its limits and its preference.
+#[tokio::test]
+async fn the_plan_is_that_of_the_issuer_where_names_begin() {
+    let web = Web::on(Rig::with_limits(518, "sqlite::memory:", limits::usual()).await, "").await;
+    let (_, token) = web.tenant("acme").await;
+    let spare = IssuerSeed {
+        name: "spare".into(),
+        directory: "https://spare.test/directory".into(),
+        preference: -1,
+        limits: [(LimitName::OrdersPerAccount, Limit { burst: 9_000, per_secs: 1 })].into(),
+        ..IssuerSeed::default()
+    };
+    let mut tx = web.rig.app.store.begin().await.unwrap();
+    issuers::add(&mut tx, &spare, web.rig.env.now(), &mint!(web.rig.env, IssuerId)).await.unwrap();
+    tx.commit().await.unwrap();
+    account::ensure_all(&web.rig.app).await.unwrap();
+    let names: Vec<String> = (0..60).map(|n| format!("n{n}.crowded.com")).collect();
+    let dry = import(&web, &token, "?dry_run=true", &format!("hostname\n{}\n", names.join("\n"))).await;
+    assert_eq!((&dry["plan"]["orders"], &dry["plan"]["colliding"]), (&json!(60), &json!(1)));
 }
 
 #[tokio::test]

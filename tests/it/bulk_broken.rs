@@ -1,17 +1,24 @@
 //! Imports that go wrong: files that are none, uploads that break off, processes that die, and files sent again.
 
+use std::mem::ManuallyDrop;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::http::Request;
 use futures::{StreamExt as _, stream};
 use nameplate::app::bulk;
+use nameplate::app::tokens::{Caller, Principal};
+use nameplate::model::bulk::Format;
+use nameplate::model::hostname::NameRules;
+use nameplate::model::id::TokenId;
 use nameplate::store::sql;
 use serde_json::{Value, json};
 
 use super::bulk::{import, send, send_keyed, show, verdicts, work};
 use crate::support::rig::Rig;
-use crate::support::stores::{Kind, TestStore};
+use crate::support::stores::{Kind, TestStore, until};
 use crate::support::web::{Answer, Web};
 
 async fn count(web: &Web, what: &'static str) -> i64 {
@@ -81,6 +88,29 @@ async fn files_have_a_size_and_senders_a_number() {
     assert_eq!(send(&web, &token, "", "text/csv", names(1)).await.status, 201);
 }
 
+/// Whoever closes a connection on somebody who still sends takes the answer away with it.
+#[tokio::test]
+async fn what_is_refused_is_read_to_its_end_so_that_its_sender_hears_why() {
+    let web = Web::configured(532, "[imports]\nmax_bytes = 40000\n").await;
+    let (_, token) = web.tenant("acme").await;
+    let read = Arc::new(AtomicUsize::new(0));
+    let pieces = |most: usize| {
+        let read = Arc::clone(&read);
+        read.store(0, Ordering::Relaxed);
+        let piece = move |_| {
+            read.fetch_add(1, Ordering::Relaxed);
+            Ok::<_, std::io::Error>(Bytes::from(format!("{}\n", "x".repeat(999))))
+        };
+        Body::from_stream(stream::iter(0..most).map(piece))
+    };
+    assert_eq!(send(&web, &token, "", "text/csv", pieces(30)).await.problem(), (422, "header_missing".into()));
+    assert_eq!(read.load(Ordering::Relaxed), 30);
+    // One that never ends is ended all the same.
+    assert_eq!(send(&web, &token, "", "text/csv", pieces(usize::MAX)).await.problem(), (422, "header_missing".into()));
+    assert!(read.load(Ordering::Relaxed) < 100, "{read:?}");
+    nothing_stays(&web, "refused").await;
+}
+
 /// A body that breaks off after some of its bytes.
 fn broken(bytes: &str) -> Body {
     let piece: Result<Bytes, std::io::Error> = Ok(Bytes::from(bytes.to_owned()));
@@ -108,8 +138,9 @@ async fn an_upload_that_breaks_off_or_stalls_leaves_nothing() {
     nothing_stays(&web, "stalled").await;
 }
 
+/// Whoever sends may vanish at any moment, and the request with them: nothing stays, and their next try is not kept waiting.
 #[tokio::test]
-async fn a_process_that_dies_while_it_receives_leaves_nothing_at_any_place() {
+async fn a_sender_that_vanishes_leaves_nothing_at_any_place_and_may_send_again_at_once() {
     let mut places = 0;
     for cut in 1.. {
         let web = Web::new(524).await;
@@ -131,16 +162,39 @@ async fn a_process_that_dies_while_it_receives_leaves_nothing_at_any_place() {
             assert_eq!((again.status.as_u16(), again.header("idempotency-replayed")), (200, "true"));
             continue;
         }
-        assert_eq!(
-            send_keyed(&web, &token, "", "text/csv", names(1_200), Some("k")).await.problem(),
-            (409, "idempotency_in_flight".into()),
-            "for all that is known it is still arriving"
-        );
-        web.rig.hand.advance(Duration::from_secs(301));
+        let receiving = "SELECT count(*) AS n FROM imports WHERE state = 'receiving'";
+        until("what broke off is given up", async || count(&web, receiving).await == 0).await;
         nothing_stays(&web, web.rig.scissors.crossed().last().unwrap()).await;
         assert_eq!(send_keyed(&web, &token, "", "text/csv", names(1_200), Some("k")).await.status, 201);
     }
     assert!(places >= 6, "{places}");
+}
+
+#[tokio::test]
+async fn a_file_whose_process_died_is_given_up_when_nothing_came_for_long() {
+    let web = Web::new(530).await;
+    let (acme, token) = web.tenant("acme").await;
+    let token_id = TokenId::mint(web.rig.env.now(), [7; 10]);
+    let sender = Caller { principal: Principal::Tenant(acme), token: token_id };
+    let new = bulk::NewImport {
+        name: "names.csv".into(),
+        format: Format::Csv,
+        dry_run: false,
+        create_tenants: false,
+        default_tenant: None,
+        idempotency_key: Some("k".into()),
+        rules: NameRules { extra_suffixes: vec!["test".into()], ..NameRules::default() },
+        max_rows: 10_000,
+        max_bytes: 1_000_000,
+    };
+    // Nothing of a dead process runs any more, destructors least of all.
+    let mut receiving = ManuallyDrop::new(bulk::begin(&web.rig.app, &sender, "tenant", new).await.unwrap());
+    receiving.take(names(1_200).as_bytes()).await.unwrap();
+    let send = async || send_keyed(&web, &token, "", "text/csv", names(1_200), Some("k")).await;
+    assert_eq!(send().await.problem(), (409, "idempotency_in_flight".into()), "for all that is known it is still arriving");
+    web.rig.hand.advance(Duration::from_secs(301));
+    nothing_stays(&web, "the process died").await;
+    assert_eq!(send().await.status, 201);
 }
 
 /// An import judged by workers of which each dies at its `cut`-th boundary; how many died.
@@ -290,6 +344,33 @@ async fn rows_of_a_tenant_that_leaves_in_between_are_refused_and_the_others_go_o
     nameplate::app::offboard::begin(&web.rig.app.store, &web.rig.env, &acme, "operator").await.unwrap();
     work(&web).await;
     assert_eq!(verdicts(&web, &web.operator, &sent["id"]).await, ["2 refused tenant_not_active", "3 claimed"]);
+}
+
+/// What is kept of one sender has a bound, whatever they send; the youngest stay, and so does what is under way.
+#[tokio::test]
+async fn of_one_sender_so_many_verdicts_are_kept() {
+    let web = Web::new(531).await;
+    let (_, token) = web.tenant("acme").await;
+    let (_, other) = web.tenant("other").await;
+    let mut ids = Vec::new();
+    for n in 0..3 {
+        let done = import(&web, &token, "?dry_run=true", &format!("hostname\nn{n}.acme.test\n")).await;
+        ids.push(done["id"].as_str().unwrap().to_owned());
+        web.rig.hand.advance(Duration::from_secs(1));
+    }
+    let theirs = import(&web, &other, "?dry_run=true", "hostname\nn.other.test\n").await;
+    let large = sql("UPDATE imports SET row_count = 2000000, cursor = 2000000 WHERE id = $1").bind(ids[1].as_str());
+    web.rig.app.store.execute(large).await.unwrap();
+    import(&web, &token, "?dry_run=true", "hostname\nn4.acme.test\n").await;
+    let status =
+        async |token: &str, id: &str| web.api(token, "GET", &format!("/api/v1/imports/{id}"), None).await.status.as_u16();
+    assert_eq!(
+        (status(&token, &ids[0]).await, status(&token, &ids[1]).await, status(&token, &ids[2]).await),
+        (404, 200, 200)
+    );
+    assert_eq!(status(&other, theirs["id"].as_str().unwrap()).await, 200, "another's are another's");
+    let rows = sql("SELECT count(*) AS n FROM import_rows WHERE import_id = $1").bind(ids[0].as_str());
+    assert_eq!(web.rig.count(rows).await, 0);
 }
 
 #[tokio::test]

@@ -77,7 +77,7 @@ async fn a_file_is_checked_imported_and_taken_away_and_the_exit_code_tells() {
         assert!(out.contains("2 would be claimed") && out.contains("to claim them: nameplate imports start imp_"), "{out}");
         let (code, out, err) = shell.run("import good.csv");
         assert_eq!(code, Some(0), "{out}{err}");
-        assert!(out.contains("2 rows: 2 claimed") && out.contains("2 orders for names under 1 registered domains"), "{out}");
+        assert!(out.contains("2 rows: 2 claimed") && out.contains("2 orders for names under 1 registered domain;"), "{out}");
         let (code, out, err) = shell.run("import mixed.csv --results out.csv");
         assert_eq!((code, err.lines().last()), (Some(3), Some("nameplate: 2 of 3 rows were not taken")), "{out}");
         assert!(

@@ -342,6 +342,9 @@ fn issuers_are_added_listed_and_refused_without_a_server() {
         ("issuer add plain --directory http://acme.example/directory", "no URL to use"),
         ("issuer add bad/name --directory https://b.example/directory", "no name for an issuer"),
         ("issuer add c --directory https://c.example/directory --limit orders=1/1h", "no limit"),
+        ("issuer add plain --directory https://user:word@acme.example/dir", "no directory"),
+        ("issuer add plain --directory https://acme.example/directory#x", "no directory"),
+        ("issuer remove nobody", "nameplate issuer list"),
         ("issuer test nobody", "nameplate issuer list"),
         ("issuer roll-key spare", "no account yet"),
     ] {
@@ -349,4 +352,12 @@ fn issuers_are_added_listed_and_refused_without_a_server() {
         assert!(code == 1 && said.contains(says), "{line}: {said}");
     }
     assert!(shell.out("issuer register spare --new-key").contains("forgotten"));
+    // One that was added by mistake goes again, and may come back, under another name, too.
+    assert!(shell.out("issuer remove spare").starts_with("Removed"));
+    assert!(shell.out("issuer list").contains("not in use"));
+    assert!(shell.fails("issuer remove spare").1.contains("not in use"));
+    shell.out("issuer add twin --directory https://acme.example/directory");
+    let listed: Value = serde_json::from_str(&shell.out("issuer list --json")).unwrap();
+    assert_eq!((listed.as_array().unwrap().len(), &listed[0]["name"]), (1, &"twin".into()), "{listed}");
+    assert_eq!(listed[0]["state"], "no account");
 }

@@ -1,5 +1,6 @@
 //! Several CAs: a name goes to the first that may and can issue for it; and the life of our accounts there.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -161,6 +162,62 @@ async fn b40_a_key_is_rolled_over_whatever_is_cut_off() {
     issuers::take(&rig.app.store, &row.id, "another", rig.env.now(), HOUR).await.unwrap().unwrap();
     let busy = account::roll_key(&with, rig.ca.as_ref(), &row, "me").await.unwrap_err();
     assert!(matches!(busy, RollError::Busy(_)), "{busy}");
+}
+
+/// A CA that takes no other key: the account keeps its own, nothing of the other stays, and another time is another try.
+#[tokio::test]
+async fn a_key_that_the_ca_refuses_is_forgotten_and_the_account_keeps_its_own() {
+    let rig = Rig::new(86).await;
+    let with = RollWith { env: &rig.env, store: &rig.app.store, vault: &rig.app.vault };
+    account::ensure_all(&rig.new_worker()).await.unwrap();
+    let (old, row) = key_of(&rig).await;
+    rig.ca.refuse_key_change();
+    let refused = account::roll_key(&with, rig.ca.as_ref(), &row, "me").await.unwrap_err();
+    assert!(matches!(refused, RollError::Refused(_)), "{refused}");
+    let (still, row) = key_of(&rig).await;
+    // Were it kept, nobody would believe the CA any more that the account is gone.
+    assert!(still.key == old.key && row.next_account_key.is_none());
+    // Where the CA took one before and its answer was lost, a refusal is no reason to forget it.
+    rig.ca.account(&old).await.unwrap();
+    rig.ca.lose_key_change();
+    assert!(account::roll_key(&with, rig.ca.as_ref(), &row, "me").await.is_err());
+    let (_, row) = key_of(&rig).await;
+    assert!(row.next_account_key.is_some());
+    account::roll_key(&with, rig.ca.as_ref(), &row, "me").await.unwrap();
+    assert_ne!(key_of(&rig).await.0.key, old.key);
+}
+
+/// An issuer without an account is asked less and less often, and stands in no name's way, be it preferred or not.
+#[tokio::test]
+async fn an_issuer_that_never_has_an_account_holds_up_nobody_and_is_asked_ever_less() {
+    let mut rig = Rig::new(87).await;
+    let other = rig.add_issuer("other").await;
+    rig.app.store.execute(sql("UPDATE issuers SET preference = -1 WHERE name = 'other'")).await.unwrap();
+    let main: Arc<dyn Authority> = rig.ca.clone();
+    rig.app.authorities = Arc::new(HashMap::from([("main".to_owned(), main)]));
+    let app = rig.new_worker();
+    let mut asked = Vec::new();
+    let end = rig.env.now() + HOUR * 2;
+    let mut before = 0;
+    while rig.env.now() < end {
+        account::ensure_all(&app).await.unwrap();
+        let failures = issuers::list(&app.store).await.unwrap()[0].account_failures;
+        if failures > before {
+            asked.push(rig.env.now());
+            before = failures;
+        }
+        rig.hand.advance(Duration::from_secs(1));
+    }
+    assert!((15..=25).contains(&asked.len()), "asked {} times in two hours", asked.len());
+    assert!(asked[1].since(asked[0]) <= Duration::from_secs(3), "a CA that was away for a moment is not waited for");
+    // It is the preferred one, but has no account: whoever begins anew begins with the other.
+    let id = claimed(&rig, "acme", "a.acme.test").await;
+    rig.ca.fail_validations(1);
+    rig.until_active(&id, HOUR).await;
+    assert_eq!((issued(&rig.ca), issued(&other)), (1, 0));
+    let moved = "SELECT count(*) AS n FROM events WHERE kind = 'order_moved'";
+    assert_eq!(rig.count(sql(moved)).await, 0, "the second order was opened where the first had been");
+    rig.check_invariants().await;
 }
 
 /// B36: accounts belong to their directory. Another name for it keeps account and ledger; another directory for the name asks for

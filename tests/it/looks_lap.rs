@@ -169,3 +169,20 @@ async fn a_zone_that_changes_with_every_look_is_no_reason_for_more_of_them() {
     let many = looks.take().len();
     assert!(many <= 3 * 75, "{many} looks in three days");
 }
+
+/// A name that went before its turn has no turn: it is not the last in the line for ever.
+#[tokio::test]
+async fn names_removed_before_their_first_look_keep_nobody_waiting() {
+    let rig = Rig::new(54).await;
+    let tenant = rig.tenant("acme").await;
+    for (id, _) in import(&rig, &tenant, 3).await {
+        app::remove::remove(&rig.app, &id, "tenant").await.unwrap();
+    }
+    let names = import(&rig, &tenant, 3).await;
+    let last = names.last().unwrap();
+    let row = rig.app.store.query(sql("SELECT due_at FROM domains WHERE id = $1").bind(last.0.as_str())).await.unwrap();
+    assert_eq!(row[0].moment("due_at").unwrap().since(rig.env.now()), Duration::from_millis(200));
+    pass(&rig, Duration::from_secs(10)).await;
+    let looked = "SELECT count(*) AS n FROM domains WHERE claim = 'awaiting_dns' AND looked_at IS NOT NULL";
+    assert_eq!(rig.count(sql(looked)).await, 3);
+}

@@ -1,10 +1,12 @@
 //! Before an order: requests through the public name, every kind of way to us, and names that must cost the CA nothing.
 
 use std::io::{Error, ErrorKind};
-use std::sync::Arc;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use nameplate::app::{self, Settings};
 use nameplate::dns::world::{Fault, How};
 use nameplate::model::domain::Domain;
@@ -12,10 +14,12 @@ use nameplate::model::evidence::{Actor, Check, Evidence, Verdict};
 use nameplate::model::hostname::Hostname;
 use nameplate::model::id::DomainId;
 use nameplate::model::reason::Reason;
-use nameplate::reach::{Place, ReachError, Reply, Sent};
+use nameplate::reach::{self, Place, Reach, ReachError, Reply, Sent, Served};
 use nameplate::store::{situation, sql};
+use tokio::task::JoinSet;
 
 use crate::support::rig::{Rig, Says};
+use crate::support::stores::until;
 
 const NAME: &str = "shop.acme.test";
 const OURS: &str = "192.0.2.80";
@@ -404,6 +408,84 @@ async fn the_daily_look_looks_behind_the_proxy() {
     assert_eq!(domain(&rig, &id).await.tie.as_str(), "held", "a proxy says nothing of the tie while the record is there");
     assert!(rig.serial_at_edge(NAME).is_some());
     assert_eq!(day().await, 0, "and it is told once");
+}
+
+/// Answers no request for a tenant's name.
+struct Hangs {
+    ours: Arc<dyn Reach>,
+    asked: Mutex<Vec<String>>,
+}
+
+#[async_trait]
+impl Reach for Hangs {
+    async fn served(&self, host: &Hostname, addresses: &[IpAddr]) -> Vec<reach::Answer<Served>> {
+        self.ours.served(host, addresses).await
+    }
+
+    async fn ask(&self, place: &Place, addresses: &[IpAddr]) -> Vec<reach::Answer<Reply>> {
+        if !place.host.as_str().ends_with("acme.test") {
+            return self.ours.ask(place, addresses).await;
+        }
+        self.asked.lock().unwrap().push(place.host.to_string());
+        std::future::pending().await
+    }
+}
+
+/// A tenant whose names lie behind a proxy that hangs has some of the workers for them, and never all.
+#[tokio::test]
+async fn origins_that_hang_behind_a_proxy_hold_few_workers_and_nobody_elses_names() {
+    let mut rig = world(94).await;
+    let hangs = Arc::new(Hangs { ours: rig.app.reach.clone(), asked: Mutex::default() });
+    rig.app.reach = hangs.clone();
+    let mut ids = Vec::new();
+    for (slug, names) in [("acme", 6), ("beta", 1)] {
+        let tenant = rig.tenant(slug).await;
+        for n in 0..names {
+            let name = format!("{slug}{n}.acme.test");
+            let id = rig.claim(&tenant, &name).await;
+            rig.zones.add(&format!("{name}. 60 IN A {PROXY}")).unwrap();
+            prove(&rig, &id, &name).await;
+            ids.push(id);
+        }
+    }
+    let step = |id: &DomainId| {
+        let (app, id) = (rig.app.clone(), id.clone());
+        async move { app::advance::advance(&app, &id).await }
+    };
+    let asked = || hangs.asked.lock().unwrap().len();
+    // The first one is waited for, as long as that may take.
+    let first = tokio::spawn(step(&ids[0]));
+    until("the first name is tried", async || asked() == 1).await;
+    rig.hand.advance(Duration::from_secs(13));
+    until("the first step ends", async || first.is_finished()).await;
+    first.await.unwrap().unwrap();
+    hangs.asked.lock().unwrap().clear();
+    // From then on two at once; the other three wait for nothing, and say nothing new.
+    let mut steps = JoinSet::new();
+    for id in &ids[1..] {
+        steps.spawn(step(id));
+    }
+    let mut ended = 0;
+    until("three are not tried", async || {
+        while let Some(done) = steps.try_join_next() {
+            done.unwrap().unwrap();
+            ended += 1;
+        }
+        ended == 3
+    })
+    .await;
+    until("the others are tried", async || asked() == 3).await;
+    assert!(hangs.asked.lock().unwrap().contains(&"beta0.acme.test".to_owned()), "another tenant's name is among them");
+    let mut untried = 0;
+    for id in &ids[1..] {
+        if let Some(e) = evidence(&rig, id, Check::Routing).await {
+            assert_eq!(e.finding.reason, Reason::ProxiedByCdn);
+            assert!(e.finding.observed.iter().any(|line| line.contains("at the next look")), "{:?}", e.finding.observed);
+            untried += 1;
+        }
+    }
+    assert_eq!(untried, 3);
+    steps.shutdown().await;
 }
 
 /// The tie: weakened and lost are told, time counts only as far as it is seen, silence pauses it, and nothing is taken away yet.

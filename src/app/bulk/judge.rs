@@ -14,7 +14,7 @@ use crate::model::order::Lane;
 use crate::model::slug::Slug;
 use crate::model::tenant::TenantStatus;
 use crate::store::bulk::{Counts, Import};
-use crate::store::bulk_rows::{self, First, ImportRow, Judged, Refusal, ToJudge};
+use crate::store::bulk_rows::{self, ImportRow, Judged, Refusal, Taken, ToJudge};
 use crate::store::{StoreResult, Tx, claims};
 
 /// Who a row means.
@@ -44,7 +44,9 @@ pub(super) async fn judge(app: &App, tx: &mut Tx, import: &Import, rows: &[ToJud
     let mut verdicts: BTreeMap<i64, Judged> = BTreeMap::new();
     // Names to claim, and by which row.
     let mut wanted: Vec<(TenantId, Hostname, i64)> = Vec::new();
-    for ToJudge { row, first } in rows {
+    // Names that rows of this batch take, by which row.
+    let mut here: HashMap<&Hostname, Taken> = HashMap::new();
+    for ToJudge { row, taken } in rows {
         let Some(hostname) = &row.hostname else {
             verdicts.insert(row.n, verdict(row, Verdict::Refused, row.refusal.clone(), None));
             continue;
@@ -62,9 +64,8 @@ pub(super) async fn judge(app: &App, tx: &mut Tx, import: &Import, rows: &[ToJud
                 continue;
             }
         };
-        let earlier = first.as_ref().filter(|first| first.n < row.n).map(|first| judged_first(first, &verdicts));
-        if let Some(Some(earlier)) = earlier {
-            let found = if earlier.same(tenant.as_ref(), row.tenant.as_deref()) {
+        if let Some(earlier) = taken.as_ref().or_else(|| here.get(hostname)) {
+            let found = if is_same(earlier, tenant.as_ref(), row.tenant.as_deref()) {
                 let detail = format!("The same as line {}.", earlier.line);
                 (Verdict::Duplicate, said("duplicate", detail))
             } else {
@@ -80,6 +81,7 @@ pub(super) async fn judge(app: &App, tx: &mut Tx, import: &Import, rows: &[ToJud
         if let Some(tenant) = &tenant {
             wanted.push((tenant.clone(), hostname.clone(), row.n));
         }
+        here.insert(hostname, Taken { line: row.line, tenant_id: tenant.clone(), tenant: row.tenant.clone() });
         verdicts.insert(row.n, verdict(row, Verdict::WouldClaim, None, tenant));
     }
     claim_all(app, tx, import, wanted, &mut verdicts).await?;
@@ -121,30 +123,14 @@ fn said(code: &str, detail: String) -> Refusal {
     Refusal { code: code.to_owned(), detail, suggestion: None }
 }
 
-/// An earlier row of the same name that was taken, or will be in this batch.
-struct Earlier {
-    line: i64,
-    tenant_id: Option<TenantId>,
-    tenant: Option<String>,
-}
-
-impl Earlier {
-    fn same(&self, tenant_id: Option<&TenantId>, tenant: Option<&str>) -> bool {
-        match (&self.tenant_id, tenant_id) {
-            (Some(a), Some(b)) => a == b,
-            // In a dry run, tenants that are not there yet are told apart by how they are written.
-            (None, None) => self.tenant.as_deref().map(str::to_ascii_lowercase) == tenant.map(str::to_ascii_lowercase),
-            _ => false,
-        }
+/// Whether a row means the tenant that an earlier one gave the name to.
+fn is_same(earlier: &Taken, tenant_id: Option<&TenantId>, tenant: Option<&str>) -> bool {
+    match (&earlier.tenant_id, tenant_id) {
+        (Some(a), Some(b)) => a == b,
+        // In a dry run, tenants that are not there yet are told apart by how they are written.
+        (None, None) => earlier.tenant.as_deref().map(str::to_ascii_lowercase) == tenant.map(str::to_ascii_lowercase),
+        _ => false,
     }
-}
-
-fn judged_first(first: &First, verdicts: &BTreeMap<i64, Judged>) -> Option<Earlier> {
-    let (verdict, tenant_id) = match verdicts.get(&first.n) {
-        Some(here) => (here.verdict, here.tenant_id.clone()),
-        None => (first.verdict, first.tenant_id.clone()),
-    };
-    verdict.is_accepted().then(|| Earlier { line: first.line, tenant_id, tenant: first.tenant.clone() })
 }
 
 /// What is said of a tenant that is not there, and of one that the sender may not know of.

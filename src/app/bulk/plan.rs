@@ -8,11 +8,11 @@ use crate::store::{bulk_rows, dispatching, issuers};
 
 /// The plan of an import whose rows have their verdicts, at the issuer that is asked first; none while there is no issuer.
 pub async fn of(app: &App, id: &ImportId) -> Result<Option<Plan>, AppError> {
-    let Some(issuer) = issuers::list(&app.store).await?.into_iter().next() else { return Ok(None) };
+    let mut tx = app.store.read().await?;
+    let Some(issuer) = issuers::first(&mut tx).await? else { return Ok(None) };
     let now = app.env.now();
     let limit = |name: LimitName| issuer.limits.get(&name).copied();
     let per_domain = limit(LimitName::CertificatesPerDomain);
-    let mut tx = app.store.read().await?;
     let (orders, registered_domains) = bulk_rows::orders_needed(&mut tx, id).await?;
     let crowds = match per_domain {
         Some(per_domain) => {

@@ -26,6 +26,9 @@ const KEY_LIFE: Duration = Duration::from_secs(24 * 3600);
 /// Imports of one sender that are not over.
 const MOST_OPEN: i64 = 20;
 
+/// Verdicts of imports that are over are kept as far as one sender's younger imports have no more rows than this.
+const KEPT_ROWS: i64 = 2_000_000;
+
 /// Why a file was not received. Nothing of it is kept.
 #[derive(Debug, thiserror::Error)]
 pub enum ReceiveError {
@@ -92,9 +95,12 @@ pub struct Receiving {
     /// What it was sent as before, when it only has to be the same again.
     before: Option<Import>,
     id: ImportId,
+    principal: String,
     staged: i64,
     unreadable: i64,
     flushed_at: Moment,
+    /// Whether it was completed or given up: dropped before, its sender has vanished.
+    over: bool,
 }
 
 /// How a received file counts.
@@ -157,9 +163,11 @@ pub async fn begin(app: &App, caller: &Caller, actor: &str, new: NewImport) -> R
         read: Vec::with_capacity(BATCH),
         before,
         id,
+        principal: principal.to_owned(),
         staged: 0,
         unreadable: 0,
         flushed_at: now,
+        over: false,
     })
 }
 
@@ -216,6 +224,8 @@ impl Receiving {
         let settled = self.settle().await;
         if settled.is_err() {
             self.give_up().await;
+        } else {
+            self.over = true;
         }
         settled
     }
@@ -236,6 +246,7 @@ impl Receiving {
         app.boundary.cross("before the file counts").await;
         let mut tx = app.store.begin().await?;
         let import = bulk::complete(&mut tx, &self.id, &digest, app.env.now()).await?.ok_or(ReceiveError::GivenUp)?;
+        bulk::forget_beyond(&mut tx, &self.principal, KEPT_ROWS).await?;
         let bell = app.bells.imports.clone();
         tx.after_commit(move || bell.notify_one());
         tx.commit().await?;
@@ -245,15 +256,11 @@ impl Receiving {
     }
 
     /// Gives up what came so far.
-    pub async fn give_up(self) {
-        if self.before.is_some() {
-            return;
+    pub async fn give_up(mut self) {
+        self.over = true;
+        if self.before.is_none() {
+            give_up(self.app.clone(), self.id.clone()).await;
         }
-        if let Err(error) = bulk::give_up(&self.app.store, &self.id).await {
-            tracing::warn!(error = %crate::telemetry::Chain(&error), import.id = %self.id,
-                "a file that broke off could not be given up; that is done when it is stale");
-        }
-        self.app.bells.imports.notify_one();
     }
 
     async fn stage(&mut self) -> Result<(), ReceiveError> {
@@ -284,6 +291,27 @@ impl Receiving {
         self.app.boundary.cross("rows staged").await;
         Ok(())
     }
+}
+
+/// A request ends where its sender vanishes, at any await: what came so far is given up then, too, so that its key is free for
+/// another try. Where the file counts already this changes nothing.
+impl Drop for Receiving {
+    fn drop(&mut self) {
+        if self.over || self.before.is_some() {
+            return;
+        }
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(give_up(self.app.clone(), self.id.clone()));
+        }
+    }
+}
+
+async fn give_up(app: App, id: ImportId) {
+    if let Err(error) = bulk::give_up(&app.store, &id).await {
+        tracing::warn!(error = %crate::telemetry::Chain(&error), import.id = %id,
+            "a file that broke off could not be given up; that is done when it is stale");
+    }
+    app.bells.imports.notify_one();
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -139,7 +139,13 @@ impl Rows {
     }
 
     fn object(&self, number: u64, text: &str) -> Result<Row, FileError> {
-        match serde_json::from_str::<Object>(text) {
+        // A list would be read, too, as an object whose fields go by their places.
+        let read = if text.trim_start().starts_with('{') {
+            serde_json::from_str::<Object>(text)
+        } else {
+            Err(serde::de::Error::custom("there is no { at its beginning"))
+        };
+        match read {
             Ok(o) => Ok(Row::new(number, &o.hostname, o.tenant.as_deref(), o.method.as_deref(), &self.rules)),
             Err(e) if self.count == 0 && !text.trim_start().starts_with('{') => {
                 let detail = format!(
@@ -163,9 +169,12 @@ fn unreadable(text: &str, e: &serde_json::Error) -> RowProblem {
         );
         return RowProblem::new("column_refused", detail);
     }
-    // The message quotes what was read: it is cut and tamed like everything from a file.
+    // The message quotes what was read: it is cut and tamed like everything from a file. Its line is that of the row, not 1.
+    let said = e.to_string();
+    let place = format!(" at line {} column {}", e.line(), e.column());
+    let said = said.strip_suffix(&place).map_or(said.clone(), |what| format!("{what}, at character {}", e.column()));
     RowProblem::new(
         "row_unreadable",
-        format!("The line is not an object with hostname, tenant and method: {}.", tame(&e.to_string(), 120)),
+        format!("The line is not an object with hostname, tenant and method: {}.", tame(&said, 120)),
     )
 }

@@ -150,6 +150,12 @@ fn objects_are_read_line_by_line_and_nothing_sets_an_upstream() {
     );
     assert_eq!(ndjson("hostname,tenant\na.example.com,A\n").unwrap_err().code, "not_ndjson");
     assert_eq!(ndjson("\n\n").unwrap_err().code, "file_empty");
+    // A list whose places could be taken for fields is no object; the place that is told is one in the row's own line.
+    let text = "{\"hostname\":\"a.example.com\"}\n[\"x.example.com\",\"A\",null,1,1,1,1,1,1]\n{\"hostname\":[1]}\n";
+    let rows = ndjson(text).unwrap();
+    let said = |n: usize| rows[n].read.as_ref().unwrap_err().detail.clone();
+    assert_eq!(said(1), "The line is not an object with hostname, tenant and method: there is no { at its beginning.");
+    assert!(said(2).ends_with("expected a string, at character 12."), "{}", said(2));
 }
 
 #[test]

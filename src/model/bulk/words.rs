@@ -52,10 +52,3 @@ impl ImportState {
         matches!(self, ImportState::Done | ImportState::Cancelled | ImportState::Broken)
     }
 }
-
-impl Verdict {
-    /// Whether the row's sender has what was asked for.
-    pub fn is_accepted(self) -> bool {
-        matches!(self, Verdict::Claimed | Verdict::Already | Verdict::WouldClaim | Verdict::Duplicate)
-    }
-}

@@ -30,6 +30,7 @@ pub struct DirectCa {
     asked: Mutex<usize>,
     keys: Mutex<HashMap<AccountUrl, String>>,
     silent_key_change: Mutex<bool>,
+    no_key_change: Mutex<bool>,
 }
 
 impl DirectCa {
@@ -52,6 +53,7 @@ impl DirectCa {
             asked: Mutex::default(),
             keys: Mutex::default(),
             silent_key_change: Mutex::default(),
+            no_key_change: Mutex::default(),
         }))
     }
 
@@ -73,6 +75,11 @@ impl DirectCa {
     /// The next change of a key is done and its answer lost.
     pub fn lose_key_change(&self) {
         *self.silent_key_change.lock().unwrap_or_else(PoisonError::into_inner) = true;
+    }
+
+    /// The next change of a key is refused.
+    pub fn refuse_key_change(&self) {
+        *self.no_key_change.lock().unwrap_or_else(PoisonError::into_inner) = true;
     }
 
     /// How many newOrders came, refused or not.
@@ -174,6 +181,9 @@ impl Authority for DirectCa {
 
     async fn change_key(&self, a: &AccountRef, new_key: &Secret) -> Result<(), AcmeError> {
         self.account(a).await?;
+        if std::mem::take(&mut *self.no_key_change.lock().unwrap_or_else(PoisonError::into_inner)) {
+            return Err(Self::refused(Call::KeyChange, &Problem::new(ca::Kind::Unauthorized, "no other keys")));
+        }
         let new = thumbprint(Call::KeyChange, new_key)?;
         self.keys.lock().unwrap_or_else(PoisonError::into_inner).insert(a.url.clone(), new);
         if std::mem::take(&mut *self.silent_key_change.lock().unwrap_or_else(PoisonError::into_inner)) {

@@ -7,6 +7,7 @@ use super::Page;
 use crate::app::fleet;
 use crate::app::show::BudgetView;
 use crate::web::auth::ApiCaller;
+use crate::web::input::NoQuery;
 use crate::web::problem::Problem;
 use crate::web::state::WebState;
 
@@ -22,6 +23,7 @@ use crate::web::state::WebState;
 pub(in crate::web) async fn show_budget(
     State(state): State<WebState>,
     caller: ApiCaller,
+    _: NoQuery,
 ) -> Result<impl IntoResponse, Problem> {
     caller.operator()?;
     let budgets = fleet::budgets(&state.app).await?;

@@ -34,6 +34,8 @@ use crate::web::visible::visible;
 const LENGTH: i64 = 25;
 /// What a short field of the form may hold.
 const SHORT: usize = 1024;
+/// Fields that are read before the file must have come.
+const MOST_FIELDS: usize = 16;
 
 #[derive(Template)]
 #[template(path = "imports.html")]
@@ -198,7 +200,9 @@ pub(in crate::web) async fn post_import(
     };
     let mut parts = Multipart::from_request(request, &()).await.map_err(not_a_form)?;
     let mut fields = Fields::default();
-    while let Some(field) = in_time(&state, parts.next_field()).await?.map_err(|e| bad_form(&e))? {
+    // The form has five; whoever sends more is no page of ours.
+    for _ in 0..MOST_FIELDS {
+        let Some(field) = in_time(&state, parts.next_field()).await?.map_err(|e| bad_form(&e))? else { break };
         match field.name().unwrap_or_default() {
             "csrf" => fields.csrf = short(&state, field).await?,
             "tenant" => fields.tenant = short(&state, field).await?,

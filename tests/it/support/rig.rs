@@ -243,7 +243,7 @@ impl Rig {
             bells: Bells::default(),
             fleet: app::fleet::Snapshots::default(),
             lap: Arc::default(),
-            outage: Arc::default(),
+            flights: Arc::default(),
             boundary: Arc::new(scissors.clone()),
             meters: Arc::default(),
         };
