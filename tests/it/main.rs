@@ -75,6 +75,7 @@ mod portal_links;
 mod portal_live;
 mod portal_sessions;
 mod preflight;
+mod processes;
 mod queue;
 mod reach;
 mod restore;
