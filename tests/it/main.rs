@@ -67,6 +67,7 @@ mod looks_lanes;
 mod looks_lap;
 mod mutations;
 mod offboard;
+mod once_only;
 mod pages;
 mod pairs;
 mod pebble;

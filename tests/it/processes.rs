@@ -87,7 +87,8 @@ fn tenant(n: usize) -> String {
 
 fn adapted(text: String) -> String {
     let limits = |key: &str, rate: Rate| format!("{key}_burst = {}\n{key}_per = \"{}s\"\n", rate.burst, rate.per.as_secs());
-    let none = "domain_certificates_burst = 0\nname_certificates_burst = 0\nfailures_burst = 0\nfailures_in_a_row_burst = 0\n";
+    let none =
+        "domain_certificates_burst = 0\nname_certificates_burst = 0\nfailures_burst = 0\nfailures_in_a_row_burst = 0\n";
     assert!(text.contains(none), "the sandbox's limits are told otherwise now:\n{text}");
     let scaled = limits("orders", ORDERS)
         + &limits("domain_certificates", OF_A_DOMAIN)
@@ -109,7 +110,11 @@ impl Run {
         let tenants: Vec<String> = (0..TENANTS).map(tenant).collect();
         let (fleet, processes) = Fleet::new(cluster.url(), &tenants, adapted, &env).await;
         for zone in 0..ZONES {
-            fleet.outside.zones.add_zone(&format!("r{zone}.test"), "ns1.acme.test", IpAddr::V4(Ipv4Addr::new(192, 0, 2, 53)));
+            fleet.outside.zones.add_zone(
+                &format!("r{zone}.test"),
+                "ns1.acme.test",
+                IpAddr::V4(Ipv4Addr::new(192, 0, 2, 53)),
+            );
         }
         {
             let mut ca = fleet.ca().state();
@@ -219,7 +224,7 @@ impl Run {
         self.until(within, async || {
             for process in processes.iter_mut() {
                 if let Some(ended) = process.ended() {
-                    panic!("seed {}: a process ended by itself: {ended}\n{}", self.seed, self.fleet.logs(processes));
+                    panic!("seed {}: ended by itself: {ended}\n{}", self.seed, self.fleet.log(process));
                 }
                 if let Err(why) = self.fleet.ready(process).await {
                     return Some(format!("ready {}: {why}", process.id()));
@@ -257,20 +262,35 @@ impl Run {
         assert_eq!(before, after, "seed {}: orders were made while {why}", self.seed);
     }
 
+    /// Waits until some names more have their certificates, or for a while, and then for a random moment.
+    async fn work_goes_on(&self) {
+        let (before, until) = (self.certified(), self.env.now() + Duration::from_secs(3));
+        while self.certified() < before + 8 && self.env.now() < until {
+            self.env.sleep(Duration::from_millis(50)).await;
+        }
+        self.env.sleep(Duration::from_millis(self.hand.below(800))).await;
+    }
+
     async fn storm(&self, processes: &mut [Process; 4]) {
         for weather in STORM {
-            self.env.sleep(Duration::from_millis(300 + self.hand.below(1_500))).await;
+            self.work_goes_on().await;
+            println!("seed {}: {} certificates, then {weather:?}", self.seed, self.certified());
             match weather {
                 Weather::Kill => {
                     let process = &mut processes[usize::try_from(self.hand.below(4)).unwrap()];
                     let died = process.id();
-                    assert_eq!(process.ended(), None, "seed {}: a process ended by itself", self.seed);
+                    if let Some(ended) = process.ended() {
+                        panic!("seed {}: ended by itself: {ended}\n{}", self.seed, self.fleet.log(process));
+                    }
                     self.fleet.kill(process).await;
                     self.dead.lock().unwrap().push(died);
                 }
-                Weather::Cut => self.cluster.cut().await,
+                // Whoever starts without a database is told so and ends; this is about those that run.
+                Weather::Cut => {
+                    self.all_ready(processes, Duration::from_secs(30)).await;
+                    self.cluster.cut().await;
+                }
                 Weather::Outage => {
-                    // Whoever starts without a database is told so and ends; this is about those that run.
                     self.all_ready(processes, Duration::from_secs(30)).await;
                     self.cluster.stop(["fast", "immediate"][usize::try_from(self.hand.below(2)).unwrap()]).await;
                     self.nothing_goes(processes, "the database", AWAY).await;
@@ -310,9 +330,13 @@ impl Run {
         }
     }
 
+    fn certified(&self) -> usize {
+        self.fleet.ca().state().counters().certificates_by_name.len()
+    }
+
     async fn all_certified(&self) {
         self.until(CONVERGE, async || {
-            let made = self.fleet.ca().state().counters().certificates_by_name.len();
+            let made = self.certified();
             (made < SINGLE + IMPORTED).then(|| format!("certificates, {made} so far"))
         })
         .await;
@@ -368,7 +392,11 @@ impl Run {
         }
         let most = STORM.len() * 16;
         assert!(twice.len() <= most, "seed {seed}: {twice:?}");
-        println!("seed {seed}: {orders} orders, {} of them lost to SIGKILL, {} domains orphaned", twice.len(), orphans.len());
+        println!(
+            "seed {seed}: {orders} orders, {} of them lost to SIGKILL, {} domains orphaned",
+            twice.len(),
+            orphans.len()
+        );
     }
 }
 

@@ -66,9 +66,10 @@ impl CaState {
             let registered = Hostname::trusted(name).registered_domain().to_owned();
             [(Limit::RegisteredDomain, registered, name), (Limit::FailedAuthorizations, failing(&account, name), name)]
         });
-        let whole = names.first().into_iter().flat_map(|name| {
-            [(Limit::ExactSet, names.join(","), name), (Limit::NewOrders, account.clone(), name)]
-        });
+        let whole = names
+            .first()
+            .into_iter()
+            .flat_map(|name| [(Limit::ExactSet, names.join(","), name), (Limit::NewOrders, account.clone(), name)]);
         for (limit, key, name) in whole.chain(of_names) {
             if let Some(until) = self.allowance.closed_until(limit, &key, now) {
                 self.counters.limits_passed += 1;

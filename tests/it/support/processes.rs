@@ -37,7 +37,6 @@ pub struct Process {
     variables: Vec<(&'static str, String)>,
     /// Where its API is, for `serve`.
     pub web: SocketAddr,
-    feed: SocketAddr,
     watch: SocketAddr,
     log: PathBuf,
     child: Child,
@@ -69,7 +68,6 @@ pub enum Said {
 
 /// The processes and what is around them.
 pub struct Fleet {
-    pub env: Env,
     pub outside: Outside,
     /// The ports 443 of the edges.
     pub edges: Vec<SocketAddr>,
@@ -86,12 +84,7 @@ pub struct Fleet {
 impl Fleet {
     /// A world with these tenants, on this database, and two edges that follow one `serve` each; no process runs yet.
     /// `adapt` rewrites the configuration's text.
-    pub async fn new(
-        url: String,
-        tenants: &[String],
-        adapt: impl Fn(String) -> String,
-        env: &Env,
-    ) -> (Fleet, [Process; 4]) {
+    pub async fn new(url: String, tenants: &[String], adapt: impl Fn(String) -> String, env: &Env) -> (Fleet, [Process; 4]) {
         rustls::crypto::aws_lc_rs::default_provider().install_default().ok();
         let (env, dir) = (env.clone(), tempfile::tempdir().unwrap());
         let home = Home::open(Some(dir.path()), &env).unwrap();
@@ -150,8 +143,7 @@ impl Fleet {
         control.store().close().await;
 
         let client = Client::builder().no_proxy().timeout(PATIENCE).build().unwrap();
-        let fleet =
-            Fleet { env, outside, edges: at_443, url, config_file, token, client, dir, _edges: ends };
+        let fleet = Fleet { outside, edges: at_443, url, config_file, token, client, dir, _edges: ends };
         let processes = all.map(|(role, web, feed, watch, log)| {
             let variables = vec![
                 ("NAMEPLATE__SERVER__LISTEN", web.to_string()),
@@ -159,7 +151,7 @@ impl Fleet {
                 ("NAMEPLATE__METRICS__LISTEN", watch.to_string()),
             ];
             let child = fleet.spawn(role, &variables, &log);
-            Process { role, variables, web, feed, watch, log, child }
+            Process { role, variables, web, watch, log, child }
         });
         (fleet, processes)
     }
@@ -234,16 +226,11 @@ impl Fleet {
         }
     }
 
-    /// The last lines of each process's log that say that something is wrong.
-    pub fn logs(&self, processes: &[Process]) -> String {
-        let mut all = String::new();
-        for process in processes {
-            let log = fs::read_to_string(&process.log).unwrap_or_default();
-            let wrong: Vec<&str> = log.lines().rev().filter(|line| !line.contains(" INFO ")).take(25).collect();
-            all.push_str(&format!("--- {} {} (feed {})\n", process.role, process.watch, process.feed));
-            all.extend(wrong.into_iter().rev().map(|line| format!("{line}\n")));
-        }
-        all
+    /// The end of a process's log.
+    pub fn log(&self, process: &Process) -> String {
+        let log = fs::read_to_string(&process.log).unwrap_or_default();
+        let last: Vec<&str> = log.lines().rev().take(40).collect();
+        last.into_iter().rev().collect::<Vec<_>>().join("\n")
     }
 }
 
