@@ -14,6 +14,7 @@ mod budget;
 mod bulk;
 mod bulk_broken;
 mod bulk_cli;
+mod bulk_held;
 mod bulk_pages;
 mod ca_faults;
 mod ca_fields;
