@@ -44,8 +44,10 @@ const AWAY: Duration = Duration::from_secs(20);
 const READ_ONLY: Duration = Duration::from_secs(5);
 /// Orders whose spend was durable before that may still reach the CA so long.
 const IN_FLIGHT: Duration = Duration::from_secs(2);
+/// How long a process may take until it can work.
+const START_UP: Duration = Duration::from_secs(60);
 /// How long everything may take.
-const CONVERGE: Duration = Duration::from_secs(280);
+const CONVERGE: Duration = Duration::from_secs(600);
 
 /// What happens to the processes, in this order and at random moments.
 #[derive(Clone, Copy, Debug)]
@@ -287,22 +289,22 @@ impl Run {
                 }
                 // Whoever starts without a database is told so and ends; this is about those that run.
                 Weather::Cut => {
-                    self.all_ready(processes, Duration::from_secs(30)).await;
+                    self.all_ready(processes, START_UP).await;
                     self.cluster.cut().await;
                 }
                 Weather::Outage => {
-                    self.all_ready(processes, Duration::from_secs(30)).await;
+                    self.all_ready(processes, START_UP).await;
                     self.cluster.stop(["fast", "immediate"][usize::try_from(self.hand.below(2)).unwrap()]).await;
                     self.nothing_goes(processes, "the database", AWAY).await;
                     self.cluster.again().await;
-                    self.all_ready(processes, Duration::from_secs(30)).await;
+                    self.all_ready(processes, START_UP).await;
                 }
                 Weather::ReadOnly => {
-                    self.all_ready(processes, Duration::from_secs(30)).await;
+                    self.all_ready(processes, START_UP).await;
                     self.cluster.read_only(true).await;
                     self.nothing_goes(processes, "the database is read-only", READ_ONLY).await;
                     self.cluster.read_only(false).await;
-                    self.all_ready(processes, Duration::from_secs(30)).await;
+                    self.all_ready(processes, START_UP).await;
                 }
             }
         }
@@ -405,7 +407,7 @@ async fn b62_four_processes_lose_and_double_nothing_whatever_befalls_them_and_th
     let (run, mut processes) = Run::new().await;
     let began = run.env.now();
     let store = Store::open(&OpenSettings { url: run.fleet.url.clone(), connections: 2 }).await.unwrap();
-    run.all_ready(&mut processes, Duration::from_secs(60)).await;
+    run.all_ready(&mut processes, START_UP).await;
     let import = run.send_file().await;
     let customers = join_all((0..CUSTOMERS).map(|first| run.customer((first..SINGLE).step_by(CUSTOMERS))));
     let everything = async {
@@ -414,7 +416,7 @@ async fn b62_four_processes_lose_and_double_nothing_whatever_befalls_them_and_th
         run.all_certified().await;
         let certified = run.env.now().since(began);
         run.all_served().await;
-        run.all_ready(&mut processes, Duration::from_secs(30)).await;
+        run.all_ready(&mut processes, START_UP).await;
         println!("over after {stormy:?}, certified after {certified:?}, visited after {:?}", run.env.now().since(began));
     };
     tokio::select! {
