@@ -112,7 +112,8 @@ async fn b39_a_name_that_moved_away_costs_the_ca_nothing() {
         check::check_now(&rig.app, &id, "tenant").await.unwrap();
         rig.pass(HOUR / 10).await;
     }
-    assert_eq!((rig.ca.asked(), rig.ca.state().counters().orders_created), (0, 0), "{}", rig.story(&id).await);
+    let orders = rig.ca.state().counters().orders_created;
+    assert_eq!((rig.ca.asked(), orders), (0, 0), "{}", rig.story(&id).await);
     assert_eq!(rig.count(sql("SELECT count(*) AS n FROM spends")).await, 0);
     assert_eq!(rig.count(sql("SELECT count(*) AS n FROM grants WHERE state <> 'returned'")).await, 0);
     assert_eq!(rig.domain_text(&id, "acts").await.as_deref(), Some("tenant"));

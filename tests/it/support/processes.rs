@@ -226,9 +226,14 @@ impl Fleet {
         }
     }
 
-    /// The end of a process's log.
+    /// A process's log, of all its lives.
     pub fn log(&self, process: &Process) -> String {
-        let log = fs::read_to_string(&process.log).unwrap_or_default();
+        fs::read_to_string(&process.log).unwrap_or_default()
+    }
+
+    /// Its end.
+    pub fn log_end(&self, process: &Process) -> String {
+        let log = self.log(process);
         let last: Vec<&str> = log.lines().rev().take(40).collect();
         last.into_iter().rev().collect::<Vec<_>>().join("\n")
     }
