@@ -21,8 +21,8 @@ use crate::telemetry::metrics::StepOutcome;
 pub const LEASE: Duration = Duration::from_secs(120);
 /// A step that failed on our side is taken again after this.
 const AFTER_FAILURE: Duration = Duration::from_secs(5);
-/// How often, and how far apart, an outcome that could not be written is written again.
-const WRITE_TRIES: u32 = 5;
+/// What could not be written is written again this much later, until the lease has run out: a database that restarts, or hands
+/// over to its standby, costs no order whose URL nobody else knows, and no domain its lease.
 const WRITE_AGAIN: Duration = Duration::from_millis(500);
 /// What is due within this gets an alarm; the rest is found by the sweep.
 const SOON: Duration = Duration::from_secs(60);
@@ -76,6 +76,7 @@ pub async fn advance(app: &App, id: &DomainId) -> Result<Advanced, AppError> {
 
 /// Takes the lease and the step.
 async fn taken(app: &App, id: &DomainId) -> Result<Advanced, AppError> {
+    let lease_until = app.env.now() + LEASE;
     let Some(domain) = situation::take(&app.store, id, &app.worker, app.env.now(), LEASE).await? else {
         return Ok(Advanced::NotDue);
     };
@@ -84,7 +85,7 @@ async fn taken(app: &App, id: &DomainId) -> Result<Advanced, AppError> {
     let done = match situation::around(&app.store, domain, app.edges()).await {
         Ok(mut s) => {
             s.lap = app.lap.takes();
-            step(app, &mut s).await
+            step(app, &mut s, lease_until).await
         }
         Err(e) => Err(e.into()),
     };
@@ -95,15 +96,32 @@ async fn taken(app: &App, id: &DomainId) -> Result<Advanced, AppError> {
     };
     if let Some(wait) = wait {
         // Nothing was recorded. Without this the domain would wait for its lease to run out.
-        let again = app.env.now() + wait;
-        if let Err(e) = situation::give_back(&app.store, id, generation, again).await {
+        let mut given = situation::give_back(&app.store, id, generation, app.env.now() + wait).await;
+        while given.as_ref().is_err_and(passes_by_itself) && may_wait(app, lease_until).await {
+            given = situation::give_back(&app.store, id, generation, app.env.now() + wait).await;
+        }
+        if let Err(e) = given {
             tracing::debug!(domain.id = %id, error = %Chain(&e), "the lease could not be given back; it runs out by itself");
         }
     }
     done
 }
 
-async fn step(app: &App, s: &mut Situation) -> Result<Advanced, AppError> {
+/// Whether another try can be expected to do better: the database is away or busy.
+fn passes_by_itself(e: &StoreError) -> bool {
+    matches!(e, StoreError::Busy | StoreError::Unavailable(_))
+}
+
+/// Waits before something is written again; false when the lease will have run out by then.
+async fn may_wait(app: &App, lease_until: Moment) -> bool {
+    let may = app.env.now() + WRITE_AGAIN < lease_until;
+    if may {
+        app.env.sleep(WRITE_AGAIN).await;
+    }
+    may
+}
+
+async fn step(app: &App, s: &mut Situation, lease_until: Moment) -> Result<Advanced, AppError> {
     let now = app.env.now();
     let conclusion = match plan::plan(s, now) {
         Next::Rest(until) => Outcome::of(s, until).into(),
@@ -133,14 +151,10 @@ async fn step(app: &App, s: &mut Situation) -> Result<Advanced, AppError> {
         },
     };
     app.boundary.cross("before recording").await;
-    let mut tries = 0;
     loop {
         match record_outcome(app, s, &outcome).await {
             // What was done outside is done: only the writing is tried again.
-            Err(AppError::Store(StoreError::Busy | StoreError::Unavailable(_))) if tries < WRITE_TRIES => {
-                tries += 1;
-                app.env.sleep(WRITE_AGAIN).await;
-            }
+            Err(AppError::Store(e)) if passes_by_itself(&e) && may_wait(app, lease_until).await => {}
             other => return other,
         }
     }

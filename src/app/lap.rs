@@ -52,6 +52,11 @@ impl Lap {
         pace::first_look_at(last_in_line, now, self.first_looks_per_second)
     }
 
+    /// How far apart first looks of one import are.
+    pub(super) fn apart(&self) -> Duration {
+        Duration::from_secs(1) / self.first_looks_per_second.max(1)
+    }
+
     /// Whether it is time to count; then it counts as done.
     fn to_be_counted(&self, now: Moment) -> bool {
         let at = u64::try_from(now.secs()).unwrap_or(0);

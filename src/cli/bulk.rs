@@ -68,7 +68,7 @@ pub(super) enum ImportsCommand {
     },
     /// Show how far an import is, and what the limits make of it
     Show(OneImport),
-    /// Hold an import: no more of its rows get their verdict
+    /// Hold an import: no more of its rows get their verdict, and nothing is ordered for claims that wait
     Pause(OneImport),
     /// Let a held import go on
     Resume(OneImport),

@@ -218,7 +218,10 @@ pub struct OpenIntent {
 
 /// Everything `plan` decides by.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "each field is one of the types above, a count of edges, or the lap of imported names")]
+#[expect(
+    missing_docs,
+    reason = "each field is one of the types above, a count of edges, the lap of imported names, or whether its import is held"
+)]
 pub struct Situation {
     pub domain: Domain,
     pub tenant_slug: String,
@@ -231,6 +234,7 @@ pub struct Situation {
     pub certificate: Option<InUse>,
     pub intent: Option<OpenIntent>,
     pub notice: Option<Notice>,
+    pub held: bool,
     pub counted_edges: usize,
     pub min_edges: usize,
     pub lap: Duration,

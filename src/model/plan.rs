@@ -146,10 +146,11 @@ fn look_or_rest(s: &Situation, now: Moment, next: Moment) -> Next {
     if s.domain.check_is_owed() || now >= next { Next::Observe(Observe::Dns) } else { Next::Rest(next) }
 }
 
-/// Whether every check passes and, for a claim that is to follow another, the other's record is gone.
+/// Whether every check passes, nobody holds the import that brought the name and, for a claim that is to follow another, the other's
+/// record is gone.
 pub(super) fn may_order(s: &Situation) -> bool {
     let follows = || s.domain.evidence_of(Check::Holding).is_none_or(|e| e.finding.verdict() == Verdict::Pass);
-    s.domain.all_pass() && follows()
+    !s.held && s.domain.all_pass() && follows()
 }
 
 fn fresh(s: &Situation, now: Moment) -> bool {

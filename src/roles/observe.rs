@@ -27,7 +27,7 @@ use crate::edge::EdgeView;
 use crate::env::Env;
 use crate::model::conclude::FRESH_EDGE;
 use crate::model::moment::Moment;
-use crate::store::{Schema, census};
+use crate::store::{Schema, StoreResult, census, health};
 use crate::telemetry::Chain;
 use crate::telemetry::metrics::{CONTENT_TYPE as OPENMETRICS, Census};
 
@@ -76,18 +76,24 @@ impl WatchedControl {
         WatchedControl { app, stop, read: Mutex::default() }
     }
 
-    /// What the database says of its schema, if it says anything in time.
+    /// What is wrong with the database, if it says anything in time.
     async fn database(&self) -> Option<String> {
-        let seen = tokio::select! {
-            seen = self.app.store.schema() => seen,
+        let asked = async { Ok((self.app.store.schema().await?, health::takes_writes(&self.app.store).await?)) };
+        let seen: StoreResult<(Schema, bool)> = tokio::select! {
+            seen = asked => seen,
             () = self.app.env.sleep(PATIENCE) => return Some("the database does not answer".to_owned()),
         };
-        match seen {
-            Ok(Schema::Current) => None,
-            Ok(Schema::Older) => {
+        match seen.map(|(schema, takes_writes)| takes_writes.then_some(schema)) {
+            Ok(None) => Some(
+                "the database is read-only: it is a standby, or default_transaction_read_only is on; nothing can be \
+                 recorded, so nothing is ordered"
+                    .to_owned(),
+            ),
+            Ok(Some(Schema::Current)) => None,
+            Ok(Some(Schema::Older)) => {
                 Some("the database's schema is older than this binary's: run `nameplate migrate`".to_owned())
             }
-            Ok(Schema::Newer) => {
+            Ok(Some(Schema::Newer)) => {
                 Some("the database's schema is newer than this binary: install the newer release".to_owned())
             }
             Err(error) => {

@@ -151,10 +151,13 @@ pub async fn throw_away(store: &Store, rows: i64) -> StoreResult<bool> {
     Ok(false)
 }
 
-/// Breaks imports that were over before `before`, so that they are thrown away.
+/// Breaks imports that were over before `before`, so that they are thrown away; not those that were given up while claims of theirs
+/// wait for a turn that must not come.
 pub async fn forget(store: &Store, before: Moment) -> StoreResult<u64> {
     let stmt = sql("UPDATE imports SET state = 'broken', idempotency_key = NULL \
-         WHERE state IN ('done', 'cancelled') AND finished_at < $1");
+         WHERE state IN ('done', 'cancelled') AND finished_at < $1 \
+           AND NOT (state = 'cancelled' AND EXISTS (SELECT 1 FROM domains d WHERE d.import_id = imports.id \
+             AND d.lane = 'bulk' AND d.claim IN ('awaiting_dns', 'queued')))");
     store.execute(stmt.bind(before)).await
 }
 

@@ -159,7 +159,10 @@ pub async fn belong(tx: &mut Tx, claims: &[DomainId], id: &ImportId) -> StoreRes
 /// Somebody wants this one name by hand: it leaves the lane of imports with whatever waits for it. Whether it was there.
 pub async fn by_hand(tx: &mut Tx, domain: &DomainId, now: Moment) -> StoreResult<bool> {
     let stmt = sql("UPDATE domains SET lane = 'single', nudged = generation, \
-           due_at = CASE WHEN looked_at IS NULL AND due_at > $2 THEN $2 ELSE due_at END WHERE id = $1 AND lane = 'bulk'")
+           due_at = CASE WHEN (looked_at IS NULL OR claim = 'queued') AND due_at > $2 THEN $2 ELSE due_at END, \
+           check_asked_at = CASE WHEN claim = 'queued' THEN $2 ELSE check_asked_at END, \
+           check_asked_by = CASE WHEN claim = 'queued' THEN 'nameplate' ELSE check_asked_by END \
+         WHERE id = $1 AND lane = 'bulk'")
     .bind(domain.as_str())
     .bind(now);
     if tx.execute(stmt).await? == 0 {

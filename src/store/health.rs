@@ -27,6 +27,13 @@ const POSTGRES: &str = "SELECT current_setting('server_version') AS version, cur
      current_setting('synchronous_commit') AS commit, current_setting('full_page_writes') AS pages, \
      CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT) AS now";
 
+/// Whether the database takes writes. A standby does not, nor does one that was made read-only; both answer all the same.
+pub async fn takes_writes(store: &Store) -> StoreResult<bool> {
+    let Some(pool) = store.postgres_pool() else { return Ok(true) };
+    let read_only: String = sqlx::query_scalar("SELECT current_setting('transaction_read_only')").fetch_one(pool).await?;
+    Ok(read_only == "off")
+}
+
 /// Asks the database.
 pub async fn of(store: &Store) -> StoreResult<Health> {
     match (store.sqlite_pool(), store.postgres_pool()) {

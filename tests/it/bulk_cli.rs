@@ -116,9 +116,13 @@ async fn a_file_is_checked_imported_and_taken_away_and_the_exit_code_tells() {
         assert!(code == Some(0) && out.contains("e.acme.test. 300 IN CNAME acme.app.example."), "{out}");
         let (code, out, _) = shell.run(&format!("imports results {newest} --format ndjson"));
         assert!(code == Some(0) && out.contains("\"verdict\":\"claimed\""), "{out}");
-        let (code, _, err) = shell.run(&format!("imports pause {newest}"));
-        assert!(code == Some(1) && err.contains("(import_not_turned)"), "{err}");
+        for to in ["pause", "resume"] {
+            let (code, out, err) = shell.run(&format!("imports {to} {newest}"));
+            assert!(code == Some(0) && out.contains("rows.jsonl"), "{to}: {out} {err}");
+        }
         let dry = of("good.csv", true, 0);
+        let (code, _, err) = shell.run(&format!("imports pause {dry}"));
+        assert!(code == Some(1) && err.contains("(import_not_turned)"), "{err}");
         let (code, out, _) = shell.run(&format!("imports start {dry}"));
         assert!(code == Some(0) && out.contains("good.csv"), "{out}");
         let (code, _, err) = shell.run("imports show imp_00000000000000000000000000000000");

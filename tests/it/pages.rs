@@ -5,6 +5,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::http::Request;
 use nameplate::app::tokens::Principal;
+use nameplate::model::ledger::Limit;
 use nameplate::store::sql;
 use nameplate::web::ROUTES;
 use serde_json::json;
@@ -336,4 +337,42 @@ async fn another_tenants_domain_answers_as_an_unknown_one_on_every_page() {
     assert_eq!(web.rig.domain_text(&theirs.parse().unwrap(), "claim").await.unwrap(), "awaiting_dns");
     let principal = Principal::Tenant(other);
     assert!(!principal.may_touch(&acme));
+}
+
+#[tokio::test]
+async fn a_queued_name_is_told_its_own_place_and_time_the_same_on_page_and_api() {
+    let web = Web::limited(27, Limit { burst: 1, per_secs: 3_600 }).await;
+    let (acme, token) = web.tenant("acme").await;
+    let (other, _) = web.tenant("other").await;
+    let mut ids = Vec::new();
+    for (tenant, name) in [(&acme, "a.acme.test"), (&acme, "b.acme.test"), (&other, "c.acme.test"), (&acme, "d.acme.test")] {
+        let id = web.rig.claim(tenant, name).await;
+        web.rig.publish(&id, name).await;
+        ids.push((id, name));
+    }
+    web.rig.pass(Duration::from_secs(1_800)).await;
+    let admin = web.admin(&acme).await;
+    let mut told = Vec::new();
+    for (id, name) in [&ids[0], &ids[1], &ids[3]] {
+        let page = web.page(&admin, &format!("/domains/{id}")).await;
+        assert!(!page.body.contains("c.acme.test"), "another tenant's name in the queue");
+        if web.rig.active_since(id).await.is_some() {
+            assert!(!page.body.contains("id=\"turn\""), "a name that is served stands in no line");
+            continue;
+        }
+        let story = web.api(&token, "GET", &format!("/api/v1/explain?hostname={name}"), None).await.json();
+        let place = &story["claims"][0]["place"];
+        let position = place["position"].as_u64().unwrap();
+        let words = match position {
+            0 => "ordered in the coming round".to_owned(),
+            n => format!("order is number {n} in line"),
+        };
+        assert!(page.body.contains("id=\"turn\"") && page.body.contains(&words), "{words}: {}", page.body);
+        assert!(page.body.contains(&format!("datetime=\"{}\"", place["expected_at"].as_str().unwrap())), "{place}");
+        told.push(position);
+    }
+    told.dedup();
+    assert!(told.len() >= 2, "one name an hour leaves two of three in line: {told:?}");
+    let (strange, _) = &ids[2];
+    assert_eq!(web.page(&admin, &format!("/domains/{strange}")).await.status, 404);
 }

@@ -5,7 +5,7 @@ use crate::app::{App, AppError};
 use crate::model::bulk::ImportState;
 use crate::model::id::ImportId;
 use crate::store::bulk::{self, Import};
-use crate::store::{StoreError, Tx};
+use crate::store::{StoreError, Tx, bulk_orders};
 
 /// Why an import was not turned.
 #[derive(Debug, thiserror::Error)]
@@ -57,27 +57,45 @@ async fn ended(
     Ok(import)
 }
 
-/// Holds an import: no more of its rows are judged. Claims that were made go their way. Held twice it is held.
-pub async fn pause(app: &App, principal: &Principal, id: &ImportId) -> Result<Import, TurnError> {
-    let (mut tx, _) = found(app, principal, id).await?;
-    let from = [ImportState::Working, ImportState::Paused];
-    let turned = bulk::turn(&mut tx, id, &from, ImportState::Paused, app.env.now()).await?;
-    ended(app, tx, turned, id, "only one whose rows are being judged can be paused").await
+/// The states out of which an import can be held or given up. A dry run that is done has nothing to hold.
+fn under_way(import: &Import, there: ImportState) -> Vec<ImportState> {
+    let done = (!import.dry_run).then_some(ImportState::Done);
+    [ImportState::Working, ImportState::Paused, there].into_iter().chain(done).collect()
 }
 
-/// Lets a held import go on.
+/// Holds an import: no more of its rows are judged, and none of its claims is ordered for that waits for its turn. Held twice it is
+/// held.
+pub async fn pause(app: &App, principal: &Principal, id: &ImportId) -> Result<Import, TurnError> {
+    let (mut tx, import) = found(app, principal, id).await?;
+    let from = under_way(&import, ImportState::Paused);
+    let turned = bulk::turn(&mut tx, id, &from, ImportState::Paused, app.env.now()).await?;
+    if turned.is_some() {
+        bulk_orders::hold(&mut tx, id).await?;
+    }
+    ended(app, tx, turned, id, "only one that is under way can be paused").await
+}
+
+/// Lets a held import go on. Claims that waited for their turn are looked at once more before they join the queue again.
 pub async fn resume(app: &App, principal: &Principal, id: &ImportId) -> Result<Import, TurnError> {
-    let (mut tx, _) = found(app, principal, id).await?;
+    let (mut tx, import) = found(app, principal, id).await?;
     let from = [ImportState::Working, ImportState::Paused];
-    let turned = bulk::turn(&mut tx, id, &from, ImportState::Working, app.env.now()).await?;
+    let now = app.env.now();
+    let turned = bulk::turn(&mut tx, id, &from, ImportState::Working, now).await?;
+    if turned.is_some() && import.state == ImportState::Paused {
+        bulk_orders::let_go(&mut tx, id, app.lap.apart(), now).await?;
+    }
     ended(app, tx, turned, id, "only one that is paused can go on").await
 }
 
-/// Gives an import up: rows without a verdict get none. Claims that were made stay; each can be removed.
+/// Gives an import up: rows without a verdict get none, and nothing is ordered any more for its claims that wait for their turn.
+/// Claims that were made stay; each can be removed, or claimed by hand, which takes it out of the import.
 pub async fn cancel(app: &App, principal: &Principal, id: &ImportId) -> Result<Import, TurnError> {
-    let (mut tx, _) = found(app, principal, id).await?;
-    let from = [ImportState::Working, ImportState::Paused, ImportState::Cancelled];
+    let (mut tx, import) = found(app, principal, id).await?;
+    let from = under_way(&import, ImportState::Cancelled);
     let turned = bulk::turn(&mut tx, id, &from, ImportState::Cancelled, app.env.now()).await?;
+    if turned.is_some() {
+        bulk_orders::hold(&mut tx, id).await?;
+    }
     ended(app, tx, turned, id, "only one that is under way can be cancelled").await
 }
 

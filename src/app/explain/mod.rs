@@ -131,7 +131,8 @@ async fn edges(tx: &mut Tx, inside: &InsideRow, domain: &DomainView, now: Moment
     Ok(one::edges_with(tx, certificate).await?.into_iter().map(told).collect())
 }
 
-async fn place(app: &App, id: &DomainId, operator: bool, now: Moment) -> StoreResult<Option<PlaceStory>> {
+/// Where a domain's order stands in the queue, by the function that gives the grants; nothing while it waits for none.
+pub async fn place(app: &App, id: &DomainId, operator: bool, now: Moment) -> StoreResult<Option<PlaceStory>> {
     let snapshot = snapshot(app).await?;
     let Some((queue, order)) = place_of(&snapshot.queues, id) else { return Ok(None) };
     let held = match order.held {

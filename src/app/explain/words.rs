@@ -62,7 +62,10 @@ fn queued(f: &Facts<'_>) -> Vec<String> {
     let open = f.orders.iter().find(|o| !matches!(o.state.as_str(), "issued" | "failed" | "lost"));
     let mut out = match (open, f.place) {
         (Some(o), _) if o.state == "waiting" && o.not_before.is_none() => {
-            vec!["No order is spent until every check passes again.".to_owned(), look(f)]
+            vec![
+                "No order is spent until every check passes again and no import that brought the name is held.".to_owned(),
+                look(f),
+            ]
         }
         (Some(_), Some(place)) => vec![turn(place)],
         (Some(o), None) if matches!(o.state.as_str(), "waiting" | "granted") => {

@@ -101,6 +101,10 @@ async fn itself(store: &Store, env: &Env, report: &mut Report) -> bool {
             false => report.ok(PART, "latency", seen),
         }
     }
+    if let Ok(false) = health::takes_writes(store).await {
+        let advice = "name the primary in database.url, or turn default_transaction_read_only off there";
+        report.broken(PART, "writes", "it is read-only", advice);
+    }
     match health.durable {
         true => report.ok(PART, "durability", health.durability),
         false => {

@@ -43,6 +43,9 @@ impl CaState {
         let ready_at = now + order.issuance_takes.unwrap_or(self.settings.issuance_takes);
         let key = csr::accept(csr_der, &names, &thumbprint)?;
         let issued = self.sign(&names, &key, flaw, now);
+        if issued.is_ok() {
+            self.count_certificate(&names, now);
+        }
         if let Some(order) = self.orders.get_mut(no) {
             match issued {
                 Ok(Signed { leaf, chain_pem, good }) => {

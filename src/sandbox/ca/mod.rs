@@ -12,6 +12,7 @@
 //! strict CA refuses, or answer from a fault before the nonce is handed out.
 
 mod account;
+mod allowance;
 mod authority;
 pub mod csr;
 mod direct;
@@ -40,6 +41,7 @@ mod views;
 mod tests;
 
 pub use account::AccountStatus;
+pub use allowance::Rate;
 pub use authority::{Authority, AuthorityError};
 pub use direct::{DirectCa, Fetch};
 pub use entry::Endpoint;

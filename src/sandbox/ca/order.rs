@@ -93,6 +93,7 @@ impl CaState {
         if !refused.is_empty() {
             return Err(Problem::of_names(refused));
         }
+        self.count_order(account, &names, now)?;
         let authorizations = names.iter().map(|name| self.new_authorization(account, name, now)).collect();
         let no = OrderNo::drawn(self.draw());
         self.counters.orders_created += 1;
@@ -267,6 +268,8 @@ impl CaState {
             Err(problem) => {
                 *self.counters.failed_validations_by_name.entry(a.name.clone()).or_default() += 1;
                 a.outcome = Outcome::Failed(problem);
+                let (account, name) = (a.account.clone(), a.name.clone());
+                self.count_failure(&account, &name, now);
             }
         }
     }

@@ -6,6 +6,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 use super::account::Account;
+use super::allowance::Allowance;
 use super::authority::{Authority, AuthorityError};
 use super::faults::Twist;
 use super::numbers::{AccountNo, AuthorizationNo, OrderNo};
@@ -25,6 +26,8 @@ pub struct Counters {
     pub certificates_by_name: BTreeMap<String, u64>,
     /// Validations that failed, by name.
     pub failed_validations_by_name: BTreeMap<String, u64>,
+    /// Orders refused because a limit was passed.
+    pub limits_passed: u64,
 }
 
 /// The CA's protocol state. Every method that depends on time is told `now`.
@@ -35,6 +38,7 @@ pub struct CaState {
     pub(super) orders: BTreeMap<OrderNo, Order>,
     pub(super) authorizations: BTreeMap<AuthorizationNo, Authorization>,
     pub(super) counters: Counters,
+    pub(super) allowance: Allowance,
     /// What is wrong with the next order, and with the next renewal window.
     pub(super) next_order: Vec<Twist>,
     pub(super) next_window: Option<(i64, i64)>,
@@ -51,6 +55,7 @@ impl CaState {
             orders: BTreeMap::new(),
             authorizations: BTreeMap::new(),
             counters: Counters::default(),
+            allowance: Allowance::default(),
             next_order: Vec::new(),
             next_window: None,
             rng: StdRng::from_seed(seed),

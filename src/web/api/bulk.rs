@@ -253,7 +253,8 @@ fn id_of(id: &str) -> Result<ImportId, Problem> {
 
 /// Pause an import
 ///
-/// No more rows get their verdict until it is resumed. Claims that were made go their way.
+/// No more rows get their verdict until it is resumed, and nothing is ordered for those of its claims that wait for their turn. What
+/// the certificate authority knows of goes its way.
 #[utoipa::path(post, path = "/api/v1/imports/{id}/pause", tag = "Imports", operation_id = "pauseImport",
     params(("id" = String, Path, description = "Id of the import")),
     responses(
@@ -273,7 +274,7 @@ pub(in crate::web) async fn pause_import(
 
 /// Resume an import
 ///
-/// It goes on with the row at which it was paused.
+/// It goes on with the row at which it was paused. Claims that waited for their turn are looked at once more first.
 #[utoipa::path(post, path = "/api/v1/imports/{id}/resume", tag = "Imports", operation_id = "resumeImport",
     params(("id" = String, Path, description = "Id of the import")),
     responses(
@@ -293,7 +294,8 @@ pub(in crate::web) async fn resume_import(
 
 /// Cancel an import
 ///
-/// Rows without a verdict get none any more. Claims that were made stay: each can be removed by itself.
+/// Rows without a verdict get none any more, and nothing is ordered for claims that wait for their turn. Claims that were made stay:
+/// each can be removed by itself, or claimed by itself, which takes it out of the import.
 #[utoipa::path(post, path = "/api/v1/imports/{id}/cancel", tag = "Imports", operation_id = "cancelImport",
     params(("id" = String, Path, description = "Id of the import")),
     responses(

@@ -101,12 +101,18 @@ impl ImportPage {
 
     pub(super) fn can(&self, what: &str) -> bool {
         match what {
-            "pause" => self.view.state == ImportState::Working,
+            "pause" => self.view.state == ImportState::Working || self.waits(),
             "resume" => self.view.state == ImportState::Paused,
-            "cancel" => matches!(self.view.state, ImportState::Working | ImportState::Paused),
+            "cancel" => matches!(self.view.state, ImportState::Working | ImportState::Paused) || self.waits(),
             "start" => self.view.state == ImportState::Done && self.view.dry_run,
             _ => false,
         }
+    }
+
+    /// Whether every row has its verdict and claims wait that can still be stopped.
+    fn waits(&self) -> bool {
+        let ImportView { state, dry_run, claims, .. } = &self.view;
+        *state == ImportState::Done && !dry_run && claims.awaiting_dns + claims.queued > 0
     }
 
     pub(super) fn has_claims(&self) -> bool {

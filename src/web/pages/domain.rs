@@ -6,11 +6,12 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 
-use super::face::{Connected, Face};
+use super::face::{Connected, Face, Turn};
 use super::see;
 use super::when::{absolute, relative};
 use crate::app::tokens::Principal;
-use crate::app::{check, connect, links, show};
+use crate::app::{check, connect, explain, links, show};
+use crate::model::claim::Claim;
 use crate::model::id::DomainId;
 use crate::store::links::LinkRow;
 use crate::web::api::domains::own_domain;
@@ -74,7 +75,12 @@ pub(super) async fn face(state: &WebState, id: &DomainId) -> Result<Face, Proble
     let store = &state.app.store;
     let view = show::domain(store, &state.settings.apex, id, now).await?.ok_or_else(Problem::no_domain)?;
     let names = if view.certificate.is_some() { show::certificate_names(store, id).await? } else { vec![] };
-    Face::new(&view, names, now).map_err(|e| Problem::page_failed(&e))
+    let mut face = Face::new(&view, names, now).map_err(|e| Problem::page_failed(&e))?;
+    if view.claim == Claim::Queued {
+        let place = explain::place(&state.app, id, false, now).await?;
+        face.turn = place.map(|place| Turn { position: place.position, expected_at: place.expected_at });
+    }
+    Ok(face)
 }
 
 /// Offers to have the records entered by the DNS provider itself, where it does that; the browser comes back to `back`.

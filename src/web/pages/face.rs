@@ -18,8 +18,18 @@ pub(super) struct Face {
     pub(super) now: Moment,
     /// The names in the certificate in use.
     pub(super) names: Vec<String>,
+    /// Where its order stands in the queue.
+    pub(super) turn: Option<Turn>,
     /// A DNS provider that enters the records itself.
     pub(super) connect: Option<Connected>,
+}
+
+/// A place in the queue, as far as it is its tenant's to know.
+pub(super) struct Turn {
+    /// How many are before it that cannot all go at once; 0: it goes in the coming round.
+    pub(super) position: u32,
+    /// When it is expected to go.
+    pub(super) expected_at: Option<Moment>,
 }
 
 /// A link to a DNS provider that enters the records itself.
@@ -47,7 +57,7 @@ impl Face {
     /// Of a document as the store gives it.
     pub(super) fn new(view: &DomainView, names: Vec<String>, now: Moment) -> serde_json::Result<Face> {
         let names = names.iter().map(|name| visible::visible(name)).collect();
-        Ok(Face { view: visible::document(view)?, names, now, connect: None })
+        Ok(Face { view: visible::document(view)?, names, now, turn: None, connect: None })
     }
 
     /// How the certificate's days are spent.

@@ -86,6 +86,9 @@ texts! {
     open_name(name) = "Open {name}";
     check_now = "Check now";
     next_look = "next look";
+    turn_is_next = "Its certificate is ordered in the coming round";
+    turn_is_number(n) = "Its certificate order is number {n} in line";
+    turn_expected = "expected";
     load_again = "Load this page again";
     to_see_changes = "to see what changed.";
     lights = "Ownership, routing, permission, certificate";

@@ -1,6 +1,7 @@
 //! What the integration tests share.
 
 pub mod browser;
+pub mod cluster;
 pub mod dns_ask;
 pub mod dns_corpus;
 pub mod dns_real;
@@ -10,6 +11,7 @@ pub mod fleet_seed;
 pub mod live_origin;
 pub mod manifest;
 pub mod met;
+pub mod processes;
 pub mod rig;
 pub mod seed;
 pub mod services;

@@ -8,6 +8,11 @@ pub fn postgres_url() -> String {
     told("NAMEPLATE_TEST_POSTGRES_URL")
 }
 
+/// The directory of PostgreSQL's own programs, for a test that stops its server.
+pub fn postgres_bin() -> PathBuf {
+    told("NAMEPLATE_TEST_POSTGRES_BIN").into()
+}
+
 /// The `pebble` program; a test starts one of its own.
 pub fn pebble_path() -> PathBuf {
     told("NAMEPLATE_TEST_PEBBLE").into()

@@ -11,7 +11,7 @@ use crate::sandbox::ca::problem::{Kind, Problem};
 const PAGE: &str = "see https://letsencrypt.org/docs/rate-limits/";
 
 /// A limit of Let's Encrypt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
     /// New orders per account.
@@ -43,7 +43,7 @@ impl Limit {
     ];
 
     /// The refusal for an order of `name`, lifted at `until`.
-    pub(super) fn problem(self, name: &str, until: Moment) -> Problem {
+    pub(in crate::sandbox::ca) fn problem(self, name: &str, until: Moment) -> Problem {
         let until = retry(until);
         let registered = Hostname::trusted(name).registered_domain().to_owned();
         let detail = match self {

@@ -1,0 +1,35 @@
+//! Orders of imports that are paused or given up: none is granted before the import goes on.
+
+use std::time::Duration;
+
+use super::{StoreResult, Tx, sql};
+use crate::model::id::ImportId;
+use crate::model::moment::Moment;
+
+/// Takes out of the queue what an import's claims have there. What is granted already goes back with the claim's next step; what the
+/// CA knows of goes its way.
+pub async fn hold(tx: &mut Tx, id: &ImportId) -> StoreResult<u64> {
+    let stmt = sql(
+        "UPDATE orders SET not_before = $2, held_by = NULL WHERE state = 'waiting' AND lane = 'bulk' AND not_before < $2 \
+         AND domain_id IN (SELECT d.id FROM domains d WHERE d.import_id = $1 AND d.lane = 'bulk' AND d.claim = 'queued')",
+    )
+    .bind(id.as_str())
+    .bind(Moment::NEVER);
+    tx.execute(stmt).await
+}
+
+/// Has the claims looked at anew whose orders were taken out, one after the other so far apart: what passes joins the queue again.
+pub async fn let_go(tx: &mut Tx, id: &ImportId, apart: Duration, now: Moment) -> StoreResult<u64> {
+    let apart = i64::try_from(apart.as_micros()).unwrap_or(i64::MAX);
+    let stmt = sql("UPDATE domains SET check_asked_at = $2, check_asked_by = 'nameplate', nudged = generation, \
+           due_at = $2 + held.n * $3 \
+         FROM (SELECT d.id, row_number() OVER (ORDER BY d.id) AS n FROM domains d \
+           JOIN orders o ON o.domain_id = d.id AND o.state = 'waiting' AND o.not_before = $4 \
+           WHERE d.import_id = $1 AND d.lane = 'bulk' AND d.claim = 'queued') held \
+         WHERE domains.id = held.id")
+    .bind(id.as_str())
+    .bind(now)
+    .bind(apart)
+    .bind(Moment::NEVER);
+    tx.execute(stmt).await
+}

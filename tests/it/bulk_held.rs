@@ -1,0 +1,136 @@
+//! Imports that are paused or cancelled while their claims wait for their turn at the CA.
+
+use std::time::Duration;
+
+use nameplate::app::advance::advance;
+use nameplate::app::{account, dispatch};
+use nameplate::model::id::DomainId;
+use nameplate::model::ledger::Limit;
+use nameplate::model::moment::Moment;
+use nameplate::store::sql;
+use serde_json::{Value, json};
+
+use crate::bulk::{import, send, show, work};
+use crate::support::web::{Answer, Web};
+
+const HOUR: Duration = Duration::from_secs(3600);
+const NAMES: [&str; 4] = ["a.acme.test", "b.acme.test", "c.acme.test", "d.acme.test"];
+
+struct Held {
+    web: Web,
+    token: String,
+    import: String,
+    ids: Vec<DomainId>,
+}
+
+impl Held {
+    /// An import whose rows have their verdicts and whose names are set up right, at a CA that takes one order an hour.
+    async fn new(seed: u64) -> Held {
+        let web = Web::limited(seed, Limit { burst: 1, per_secs: 3_600 }).await;
+        let (_, token) = web.tenant("acme").await;
+        let done = import(&web, &token, "", &format!("hostname\n{}\n", NAMES.join("\n"))).await;
+        assert_eq!(done["state"], "done");
+        let rows = web.rig.app.store.query(sql("SELECT id, hostname FROM domains ORDER BY hostname")).await.unwrap();
+        let ids: Vec<DomainId> = rows.iter().map(|row| row.parse("id").unwrap()).collect();
+        for (id, name) in ids.iter().zip(NAMES) {
+            web.rig.publish(id, name).await;
+        }
+        Held { web, token, import: done["id"].as_str().unwrap().to_owned(), ids }
+    }
+
+    async fn turn(&self, to: &str) -> Answer {
+        self.web.api(&self.token, "POST", &format!("/api/v1/imports/{}/{to}", self.import), None).await
+    }
+
+    async fn state(&self) -> Value {
+        show(&self.web, &self.token, &self.import).await["state"].clone()
+    }
+
+    async fn in_line(&self) -> i64 {
+        let stmt = sql("SELECT count(*) AS n FROM orders WHERE state IN ('waiting', 'granted') AND not_before < $1");
+        self.web.rig.count(stmt.bind(Moment::NEVER)).await
+    }
+
+    async fn by_hand(&self, n: usize) {
+        let claimed = self.web.api(&self.token, "POST", "/api/v1/domains", Some(json!({ "hostname": NAMES[n] }))).await;
+        assert_eq!(claimed.status, 200, "{}", claimed.body);
+        self.web.rig.until_active(&self.ids[n], 3 * HOUR).await;
+    }
+}
+
+#[tokio::test]
+async fn a_paused_import_orders_nothing_and_goes_on_where_it_stood() {
+    let held = Held::new(531).await;
+    let rig = &held.web.rig;
+    rig.pass(HOUR / 2).await;
+    assert_eq!((rig.ca.asked(), held.in_line().await), (1, 3));
+    assert_eq!(held.turn("pause").await.json()["state"], "paused");
+    assert_eq!(held.in_line().await, 0, "orders of a paused import wait in line");
+    assert_eq!(held.turn("pause").await.status, 200, "held twice it is held");
+    rig.pass(30 * HOUR).await;
+    assert_eq!((rig.ca.asked(), held.in_line().await), (1, 0), "ordered while it was paused");
+    assert_eq!(held.state().await, "paused");
+    // Whoever wants one of them now claims it by itself.
+    held.by_hand(2).await;
+    assert_eq!((rig.ca.asked(), held.in_line().await), (2, 0));
+    assert_eq!(held.turn("resume").await.json()["state"], "working");
+    work(&held.web).await;
+    assert_eq!(held.state().await, "done");
+    for id in &held.ids {
+        rig.until_active(id, 8 * HOUR).await;
+    }
+    assert_eq!(rig.ca.asked(), NAMES.len());
+    rig.check_invariants().await;
+}
+
+#[tokio::test]
+async fn a_cancelled_import_orders_nothing_ever_but_what_is_claimed_by_hand() {
+    let held = Held::new(532).await;
+    let rig = &held.web.rig;
+    rig.pass(HOUR / 2).await;
+    assert_eq!(held.turn("cancel").await.json()["state"], "cancelled");
+    assert_eq!(held.turn("resume").await.problem().0, 409);
+    rig.pass(50 * HOUR).await;
+    assert_eq!((rig.ca.asked(), held.in_line().await), (1, 0));
+    // Its books are kept as long as somebody could mistake its claims for others.
+    rig.hand.advance(100 * 24 * HOUR);
+    work(&held.web).await;
+    assert_eq!(held.state().await, "cancelled");
+    held.by_hand(1).await;
+    assert_eq!(rig.ca.asked(), 2);
+    rig.check_invariants().await;
+}
+
+#[tokio::test]
+async fn a_grant_that_was_not_used_goes_back_when_its_import_is_paused() {
+    let held = Held::new(533).await;
+    let rig = &held.web.rig;
+    let (app, id) = (rig.new_worker(), &held.ids[0]);
+    account::ensure_all(&app).await.unwrap();
+    let waits = "SELECT count(*) AS n FROM orders WHERE domain_id = $1 AND state = 'waiting' AND not_before <= $2";
+    while rig.count(sql(waits).bind(id.as_str()).bind(rig.env.now())).await == 0 {
+        advance(&app, id).await.unwrap();
+        rig.hand.advance(Duration::from_secs(1));
+    }
+    dispatch::round(&app).await.unwrap();
+    let grants = async |state: &str| rig.count(sql("SELECT count(*) AS n FROM grants WHERE state = $1").bind(state)).await;
+    assert_eq!(grants("open").await, 1);
+    assert_eq!(held.turn("pause").await.status, 200);
+    rig.pass(HOUR).await;
+    assert_eq!((rig.ca.asked(), grants("open").await, grants("used").await), (0, 0, 0), "{}", rig.story(id).await);
+    assert_eq!(rig.count(sql("SELECT count(*) AS n FROM spends")).await, 0);
+    assert_eq!(held.turn("resume").await.status, 200);
+    rig.until_active(id, 6 * HOUR).await;
+}
+
+#[tokio::test]
+async fn a_dry_run_that_is_done_has_nothing_to_hold() {
+    let web = Web::new(534).await;
+    let (_, token) = web.tenant("acme").await;
+    let sent = send(&web, &token, "?dry_run=true", "text/csv", "hostname\na.acme.test\n").await.json();
+    work(&web).await;
+    for to in ["pause", "cancel"] {
+        let path = format!("/api/v1/imports/{}/{to}", sent["id"].as_str().unwrap());
+        assert_eq!(web.api(&token, "POST", &path, None).await.problem(), (409, "import_not_turned".into()));
+    }
+}
