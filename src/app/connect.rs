@@ -1,7 +1,7 @@
 //! Finds out for whose names a DNS provider sets the records itself: beside the looks, a name at a time, and never while a page
 //! is made. What is found is kept; pages read it from there.
 //!
-//! A name costs two small looks, and at most two documents of its provider, which other names of the zone share for a day. Silence
+//! A name costs two small looks, and at most three documents of its provider, which other names of the zone share for a day. Silence
 //! and whatever is odd count as "no offer", which is asked for again the next day: nothing depends on it.
 
 use std::net::IpAddr;
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::{App, AppError, ask};
 use crate::model::checks;
-use crate::model::domain_connect::{LABEL, LARGEST, MOST_PREFIXES, Offer, Prefix, Settings};
+use crate::model::domain_connect::{LABEL, LARGEST, MOST_PREFIXES, Offer, Prefix, Services, Settings};
 use crate::model::hostname::Hostname;
 use crate::model::id::DomainId;
 use crate::model::look::{Ask, Depth, Kind};
@@ -30,8 +30,8 @@ const BATCH: i64 = 5;
 pub struct FinderSettings {
     /// Who we are to providers.
     pub provider_id: String,
-    /// What our template is called.
-    pub service_id: String,
+    /// What our templates are called.
+    pub services: Services,
     /// Registered domains of providers whose pages live elsewhere than their settings.
     pub known_hosts: Vec<String>,
 }
@@ -139,9 +139,21 @@ impl Finder {
         let document = self.document(&asked.host, &prefix.settings_path(zone), "settings").await?;
         let settings = Settings::read(&document, asked, &self.settings.known_hosts)
             .map_err(|source| NoOffer::Settings { host: asked.host.clone(), source })?;
-        let path = settings.template_path(&self.settings.provider_id, &self.settings.service_id);
-        self.document(&settings.api.host, &path, "template").await?;
-        settings.offer().ok_or_else(|| NoOffer::NoFlow(asked.host.clone()))
+        let (provider, Services { beneath, zone }) = (&self.settings.provider_id, &self.settings.services);
+        let mut known = Vec::new();
+        let mut unknown = None;
+        for service in [beneath, zone] {
+            match self.document(&settings.api.host, &settings.template_path(provider, service), "template").await {
+                Ok(_) => known.push(service.clone()),
+                // It is asked for the other one only if it answered: silence twice would be a long time.
+                Err(why @ NoOffer::Status { .. }) => unknown = Some(why),
+                Err(why) => return Err(why),
+            }
+        }
+        match (known.is_empty(), unknown) {
+            (true, Some(why)) => Err(why),
+            _ => settings.offer(known).ok_or_else(|| NoOffer::NoFlow(asked.host.clone())),
+        }
     }
 
     async fn document(&self, host: &str, path: &str, what: &'static str) -> Result<Vec<u8>, NoOffer> {

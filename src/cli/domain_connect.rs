@@ -8,14 +8,18 @@ use serde_json::json;
 
 use super::{Out, Surroundings, load};
 use crate::config::{Config, DomainConnectConfig};
-use crate::model::domain_connect::{Target, TemplateFacts, key_records, template};
+use crate::model::domain_connect::{Route, Target, TemplateFacts, key_records, template};
 use crate::model::records::{OWNERSHIP_LABEL, OWNERSHIP_PREFIX};
 use crate::vault::request_signing::RequestSigner;
 
 #[derive(Subcommand)]
 pub(super) enum DomainConnectCommand {
-    /// Print the template that DNS providers take in, as the configuration has it
-    Template,
+    /// Print a template that DNS providers take in, as the configuration has it
+    Template {
+        /// The one for bare domains, where no CNAME may stand
+        #[arg(long)]
+        apex: bool,
+    },
     /// Print the TXT records that publish the public key
     Records,
     /// Make a private key for domain_connect.key_file
@@ -39,7 +43,8 @@ pub(super) fn run(
     let connect = config.domain_connect.as_ref().context("domain_connect.provider_id is not set: Domain Connect is off")?;
     match command {
         DomainConnectCommand::Records => records(connect, out),
-        _ => out.document(&template_of(&config, connect)?).map_err(Into::into),
+        DomainConnectCommand::Template { apex } => out.document(&template_of(&config, connect, apex)?).map_err(Into::into),
+        DomainConnectCommand::NewKey => Ok(()),
     }
 }
 
@@ -57,7 +62,7 @@ fn records(connect: &DomainConnectConfig, out: &mut Out<'_>) -> anyhow::Result<(
     Ok(())
 }
 
-fn template_of(config: &Config, connect: &DomainConnectConfig) -> anyhow::Result<serde_json::Value> {
+fn template_of(config: &Config, connect: &DomainConnectConfig, apex: bool) -> anyhow::Result<serde_json::Value> {
     let tenants = config.tenant_zone();
     let shared = config.routing.shared_target.as_ref().map(|name| name.as_str());
     let target = match (&tenants, shared) {
@@ -67,16 +72,22 @@ fn template_of(config: &Config, connect: &DomainConnectConfig) -> anyhow::Result
             anyhow::bail!("neither routing.canonical_suffix nor routing.shared_target is set: names lead nowhere")
         }
     };
+    let alias = config.routing.apex_target.as_ref().map(|name| Target::Shared(name.as_str()));
+    let route = match apex {
+        false => Route::Beneath(target),
+        true if config.routing.apex_addresses.is_empty() => Route::Alias(alias.unwrap_or(target)),
+        true => Route::Addresses(&config.routing.apex_addresses),
+    };
     let redirect = config.server.public_url.as_ref().context("server.public_url is not set: browsers come back to it")?;
     Ok(template(&TemplateFacts {
         provider_id: &connect.provider_id,
         provider_name: connect.provider_name.as_deref().unwrap_or(&config.brand.name),
-        service_id: &connect.service_id,
+        service_id: if apex { &connect.apex_service_id } else { &connect.service_id },
         service_name: &connect.service_name,
         key_domain: &connect.key_domain,
         redirect_host: redirect.host(),
         label: OWNERSHIP_LABEL,
         prefix: OWNERSHIP_PREFIX,
-        target,
+        route,
     }))
 }

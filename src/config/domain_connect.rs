@@ -10,8 +10,10 @@ use crate::model::secret::Secret;
 pub struct DomainConnectConfig {
     /// Who we are to DNS providers.
     pub provider_id: String,
-    /// What our template is called.
+    /// What our template for names beneath a zone is called.
     pub service_id: String,
+    /// What our template for a zone itself is called.
+    pub apex_service_id: String,
     /// What we are called on the provider's page.
     pub provider_name: Option<String>,
     /// What the service is called there.
@@ -41,6 +43,11 @@ impl DomainConnectConfig {
                 "domain_connect.service_id",
                 "custom-domain".to_owned(),
                 "Name of the template that DNS providers took in for the platform.",
+            ),
+            apex_service_id: r.value(
+                "domain_connect.apex_service_id",
+                "custom-domain-apex".to_owned(),
+                "Name of the template for bare domains, where no CNAME may stand.",
             ),
             provider_name: r.optional(
                 "domain_connect.provider_name",
@@ -81,6 +88,7 @@ impl DomainConnectConfig {
         for (key, text) in [
             ("domain_connect.provider_id", &config.provider_id),
             ("domain_connect.service_id", &config.service_id),
+            ("domain_connect.apex_service_id", &config.apex_service_id),
             ("domain_connect.key_domain", &config.key_domain),
             ("domain_connect.key_label", &config.key_label),
         ] {

@@ -69,9 +69,20 @@ pub fn sentence_of(facts: &Facts<'_>) -> Sentence {
     }
 }
 
+const YOUR_MOVE: &str = "Your move: see below what to change.";
+const NOT_YET: &str = "Visitors are not served yet: ";
+
+/// The sentence as a list says it, where each row begins and ends alike and nothing stands below.
+pub fn in_a_list(text: &str) -> String {
+    let text = text.replace(&format!(" {YOUR_MOVE}"), "").replace("the records below", "its records");
+    let Some(rest) = text.strip_prefix(NOT_YET) else { return text };
+    let mut letters = rest.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
 fn whose_move(who: Actor) -> &'static str {
     match who {
-        Actor::Tenant => "Your move: see below what to change.",
+        Actor::Tenant => YOUR_MOVE,
         Actor::DnsProvider => "Your DNS provider has to act; we keep looking.",
         Actor::Platform => "This is ours to solve; you need not do anything.",
         Actor::Ca => "The certificate authority has to act; we keep trying.",
@@ -227,6 +238,20 @@ mod tests {
         let s = sentence_of(&facts(Claim::AwaitingDns, &seen));
         assert!(s.text.contains(Reason::CnamePointsElsewhere.sentence()), "{}", s.text);
         assert_eq!((s.serving, s.who_acts), (false, Actor::Tenant));
+    }
+
+    #[test]
+    fn a_list_leaves_out_what_every_row_would_say() {
+        let nobody_looked = sentence_of(&facts(Claim::AwaitingDns, &[])).text;
+        assert_eq!(
+            in_a_list(&nobody_looked),
+            "Publish its records. Nobody has looked for them so far; we start at once.",
+            "{nobody_looked}"
+        );
+        let seen = [look(Check::Ownership, Reason::TxtMissing), look(Check::Routing, Reason::CnamePointsElsewhere)];
+        let fault = sentence_of(&facts(Claim::AwaitingDns, &seen)).text;
+        assert!(fault.ends_with(YOUR_MOVE) && !in_a_list(&fault).contains("Your move"), "{fault}");
+        assert_eq!(in_a_list("Visitors are served over HTTPS."), "Visitors are served over HTTPS.");
     }
 
     #[test]

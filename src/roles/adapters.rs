@@ -12,10 +12,11 @@ use crate::acme::{Authority, HttpSettings, InstantAcme, Roots};
 use crate::app::authorities::{Authorities, CaPlace};
 use crate::app::connect::{Finder, FinderSettings};
 use crate::app::{App, AppError, Settings, account};
-use crate::config::{Config, DnsConfig, DnsName, IssuerConfig, LooksConfig};
+use crate::config::{Config, DnsConfig, DnsName, DomainConnectConfig, IssuerConfig, LooksConfig};
 use crate::dns::{self, AddressMap, Caps, Gate, Limits, Observers};
 use crate::env::Env;
 use crate::mint;
+use crate::model::domain_connect::Services;
 use crate::model::hostname::Hostname;
 use crate::model::id::IssuerId;
 use crate::model::look::Platform;
@@ -132,7 +133,7 @@ pub(super) fn finder(config: &Config, app: &App) -> Result<Option<Finder>, Start
     let documents = Arc::new(HttpsDocuments::new(&app.env, settings, None)?);
     let settings = FinderSettings {
         provider_id: connect.provider_id.clone(),
-        service_id: connect.service_id.clone(),
+        services: services(connect),
         known_hosts: connect.known_hosts.iter().map(|name| name.as_str().to_owned()).collect(),
     };
     Ok(Some(Finder::new(app.clone(), documents, settings)))
@@ -146,11 +147,15 @@ pub(super) fn connect(config: &Config) -> Result<Option<Arc<Connect>>, StartErro
     let signer = RequestSigner::from_pem(key).map_err(StartError::RequestKey)?;
     Ok(Some(Arc::new(Connect {
         provider_id: connect.provider_id.clone(),
-        service_id: connect.service_id.clone(),
+        services: services(connect),
         key_label: connect.key_label.clone(),
         tenant_zone: config.tenant_zone(),
         signer,
     })))
+}
+
+fn services(connect: &DomainConnectConfig) -> Services {
+    Services { beneath: connect.service_id.clone(), zone: connect.apex_service_id.clone() }
 }
 
 /// The CAs of the issuers' rows, each made when it is first asked for.

@@ -20,6 +20,7 @@ pub const PROBLEMS: &[(&str, u16, &str)] = &[
     ("edge_not_found", 404, "There is no edge with this id or name."),
     ("token_not_found", 404, "There is no token with this id that the caller may know of."),
     ("link_not_found", 404, "There is no link with this id that the caller may know of."),
+    ("nothing_to_apply", 404, "No DNS provider offers to set the domain's records, or they are in place."),
     ("claim_not_found", 404, "No claim that the caller may know of is on this name."),
     ("method_not_allowed", 405, "The address does not take the method; `Allow` lists those it takes."),
     ("body_too_slow", 408, "The body did not arrive in time (`api.body_timeout`)."),

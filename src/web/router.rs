@@ -72,6 +72,7 @@ routes! {
     token post "/api/v1/domains" => api::domains::claim_domain;
     token get "/api/v1/domains" => api::domains::list_domains;
     token get "/api/v1/domains/{id}" => api::domains::get_domain;
+    token get "/api/v1/domains/{id}/apply-link" => api::apply_link::get_apply_link;
     token get "/api/v1/domains/{id}/records.zone" => api::zone_file::get_zone_file;
     token post "/api/v1/domains/{id}/check" => api::domains::check_domain;
     token delete "/api/v1/domains/{id}" => api::domains::remove_domain;

@@ -77,9 +77,13 @@ fn way(route: &Route) -> Way {
         ("get" | "delete", "/api/v1/domains/{id}") => Way::Ids(&["domain"], Nothing),
         ("patch", "/api/v1/domains/{id}") => Way::Ids(&["domain"], Json(r#"{"redirect_to":null}"#)),
         ("post", "/api/v1/domains/{id}/check") => Way::Ids(&["domain"], Nothing),
-        ("get", "/api/v1/domains/{id}/attempts" | "/api/v1/domains/{id}/evidence" | "/api/v1/domains/{id}/records.zone") => {
-            Way::Ids(&["domain"], Nothing)
-        }
+        (
+            "get",
+            "/api/v1/domains/{id}/attempts"
+            | "/api/v1/domains/{id}/evidence"
+            | "/api/v1/domains/{id}/records.zone"
+            | "/api/v1/domains/{id}/apply-link",
+        ) => Way::Ids(&["domain"], Nothing),
         ("get", "/api/v1/certificates/{id}") => Way::Ids(&["certificate"], Nothing),
         ("get", "/api/v1/edges/{id}") => Way::Ids(&["edge"], Nothing),
         ("post", "/api/v1/edges/{id}/drain" | "/api/v1/edges/{id}/undrain") => Way::Ids(&["edge"], Nothing),

@@ -10,8 +10,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use nameplate::app::connect::{Finder, FinderSettings};
 use nameplate::env::Env;
-use nameplate::model::domain_connect::{key_records, public_key};
+use nameplate::model::domain_connect::{Services, key_records, public_key};
 use nameplate::model::id::DomainId;
+use nameplate::model::records::ApexRoute;
 use nameplate::reach::document::{DocumentSettings, HttpsDocuments};
 use nameplate::vault::request_signing::RequestSigner;
 use nameplate::web::Connect;
@@ -27,12 +28,18 @@ use crate::support::web::{PUBLIC_URL, Web};
 const HOST: &str = "connect.provider.test";
 const PROVIDER: &str = "app.example";
 const SERVICE: &str = "custom-domain";
+const APEX: &str = "custom-domain-apex";
 
-/// What the provider answers: to the settings' question, and to the template's.
+fn services() -> Services {
+    Services { beneath: SERVICE.to_owned(), zone: APEX.to_owned() }
+}
+
+/// What the provider answers: to the settings' question, and to the templates'.
 #[derive(Clone)]
 struct Answers {
     settings: (u16, String, Vec<u8>),
     template: u16,
+    apex: u16,
 }
 
 fn settings() -> Value {
@@ -44,7 +51,7 @@ fn settings() -> Value {
 }
 
 fn good() -> Answers {
-    Answers { settings: (200, String::new(), settings().to_string().into_bytes()), template: 200 }
+    Answers { settings: (200, String::new(), settings().to_string().into_bytes()), template: 200, apex: 404 }
 }
 
 /// The pretend provider.
@@ -93,6 +100,9 @@ impl Provider {
                     "/api/v2/domainTemplates/providers/app.example/services/custom-domain" => {
                         (answers.template, String::new(), Vec::new())
                     }
+                    "/api/v2/domainTemplates/providers/app.example/services/custom-domain-apex" => {
+                        (answers.apex, String::new(), Vec::new())
+                    }
                     _ => (404, String::new(), Vec::new()),
                 };
                 let head = format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\n{headers}\r\n", body.len());
@@ -110,7 +120,7 @@ impl Provider {
         let documents = HttpsDocuments::new(&Env::real(), settings, Some(self.roots.clone())).unwrap();
         let settings = FinderSettings {
             provider_id: PROVIDER.to_owned(),
-            service_id: SERVICE.to_owned(),
+            services: services(),
             known_hosts: vec!["known.example".to_owned()],
         };
         Finder::new(web.rig.app.clone(), Arc::new(documents), settings)
@@ -132,7 +142,7 @@ async fn world(seed: u64) -> (Web, Provider, Vec<String>) {
     let records = key_records(&signer.public_key().unwrap());
     let web = Web::new(seed).await.connecting(Connect {
         provider_id: PROVIDER.to_owned(),
-        service_id: SERVICE.to_owned(),
+        services: services(),
         key_label: "_dcpubkeyv1".to_owned(),
         tenant_zone: Some("app.example".to_owned()),
         signer,
@@ -166,8 +176,12 @@ fn decoded(text: &str) -> String {
 
 /// What the provider does with a link: checks the signature by the published key, and reads the parameters.
 fn verified(link: &str, published: &[String]) -> Vec<(String, String)> {
+    verified_for(SERVICE, link, published)
+}
+
+fn verified_for(service: &str, link: &str, published: &[String]) -> Vec<(String, String)> {
     let (address, query) = link.split_once('?').unwrap();
-    assert_eq!(address, format!("https://{HOST}/sync/v2/domainTemplates/providers/{PROVIDER}/services/{SERVICE}/apply"));
+    assert_eq!(address, format!("https://{HOST}/sync/v2/domainTemplates/providers/{PROVIDER}/services/{service}/apply"));
     let (canonical, rest) = query.split_once("&sig=").unwrap();
     let (signature, key) = rest.split_once("&key=").unwrap();
     assert_eq!(key, "_dcpubkeyv1");
@@ -193,7 +207,7 @@ async fn found_offered_signed_and_verified_by_the_published_key() {
     assert_eq!(provider.times(), 0);
 
     assert_eq!(provider.finder(&web).round().await.unwrap(), 1);
-    assert_eq!(provider.times(), 2, "the settings, and whether the template is known");
+    assert_eq!(provider.times(), 3, "the settings, and whether each template is known");
     let shown = page(&web, &cookie, &id).await;
     assert!(shown.contains("Provider &#60;b&#62;Brand&#60;/b&#62;") && !shown.contains("<b>Brand"), "{shown}");
     let proof = web.rig.value(&id).await.strip_prefix("nameplate-verify=").unwrap().to_owned();
@@ -222,9 +236,9 @@ async fn found_offered_signed_and_verified_by_the_published_key() {
     let second = web.rig.claim(&tenant, "shop.acme.test").await;
     assert_eq!(provider.finder(&web).round().await.unwrap(), 1);
     assert_eq!(verified(&link(&page(&web, &cookie, &second).await).unwrap(), &published)[1].1, "shop");
-    assert_eq!((provider.finder(&web).round().await.unwrap(), provider.times()), (0, 2));
+    assert_eq!((provider.finder(&web).round().await.unwrap(), provider.times()), (0, 3));
 
-    // No CNAME may stand at the zone itself: nothing is offered for it.
+    // No CNAME may stand at the zone itself: nothing is offered for it by who does not know the template for that.
     let apex = web.rig.claim(&tenant, "acme.test").await;
     provider.finder(&web).round().await.unwrap();
     assert_eq!(link(&page(&web, &cookie, &apex).await), None);
@@ -235,6 +249,94 @@ async fn found_offered_signed_and_verified_by_the_published_key() {
     assert_eq!(provider.finder(&web).round().await.unwrap(), 3);
     let cookie = web.admin(&tenant).await;
     assert_eq!(link(&page(&web, &cookie, &id).await), None);
+}
+
+/// The link that the API gives, or the code of its refusal.
+async fn by_api(web: &Web, token: &str, id: &DomainId) -> Result<Value, String> {
+    let answer = web.api(token, "GET", &format!("/api/v1/domains/{id}/apply-link"), None).await;
+    let status = answer.status.as_u16();
+    let body = answer.json();
+    if status == 200 { Ok(body) } else { Err(format!("{status} {}", body["code"].as_str().unwrap())) }
+}
+
+/// The same world where a bare domain is led to us by a name.
+fn by_alias(web: Web, target: Option<&str>) -> Web {
+    web.leading_bare_names(ApexRoute { target: target.map(str::to_owned), addresses: vec![] })
+}
+
+#[tokio::test]
+async fn a_bare_domain_is_set_up_by_a_template_of_its_own() {
+    let (web, provider, published) = world(704).await;
+    provider.answers.lock().unwrap().apex = 200;
+    let (tenant, token) = web.tenant("acme").await;
+    let apex = web.rig.claim(&tenant, "acme.test").await;
+    provider.finder(&web).round().await.unwrap();
+    let proof = web.rig.value(&apex).await.strip_prefix("nameplate-verify=").unwrap().to_owned();
+    let wanted = |more: &[(&str, &str)]| {
+        let back = format!("{PUBLIC_URL}/connected");
+        let fixed = [("domain", "acme.test"), ("proof", &proof), ("redirect_uri", &back)];
+        let all = fixed.iter().chain(more).map(|(n, v)| ((*n).to_owned(), (*v).to_owned()));
+        all.collect::<Vec<(String, String)>>()
+    };
+    // The addresses stand in the template: no host, no target, nothing but the proof is a variable.
+    let given = by_api(&web, &token, &apex).await.unwrap();
+    assert_eq!((given["zone"].as_str(), given["host"].as_str()), (Some("acme.test"), Some(HOST)));
+    assert_eq!(verified_for(APEX, given["url"].as_str().unwrap(), &published), wanted(&[]));
+    let shown = link(&page(&web, &web.admin(&tenant).await, &apex).await).unwrap();
+    assert!(shown.contains("/custom-domain-apex/apply?"), "{shown}");
+
+    // Where a name leads to us, it stands in the template unless it is the tenant's own.
+    let web = by_alias(web, Some("apex.app.example"));
+    let given = by_api(&web, &token, &apex).await.unwrap();
+    assert_eq!(verified_for(APEX, given["url"].as_str().unwrap(), &published), wanted(&[]));
+    let web = by_alias(web, None);
+    let given = by_api(&web, &token, &apex).await.unwrap();
+    assert_eq!(verified_for(APEX, given["url"].as_str().unwrap(), &published), wanted(&[("tenant", "acme")]));
+
+    // A zone of its own beneath a registered domain takes no CNAME at its top, and a bare name in somebody's zone is none.
+    let server: IpAddr = "192.0.2.53".parse().unwrap();
+    web.rig.zones.add_zone("deep.acme.test", "ns1.deep.acme.test", server);
+    web.rig.zones.add(&format!("_domainconnect.deep.acme.test. 60 IN TXT \"{HOST}\"")).unwrap();
+    let deep = web.rig.claim(&tenant, "deep.acme.test").await;
+    provider.finder(&web).round().await.unwrap();
+    assert_eq!(by_api(&web, &token, &deep).await, Err("404 nothing_to_apply".to_owned()));
+}
+
+#[tokio::test]
+async fn a_provider_that_knows_the_template_for_bare_domains_alone_is_offered_for_those_alone() {
+    let (web, provider, published) = world(705).await;
+    *provider.answers.lock().unwrap() = Answers { template: 404, apex: 200, ..good() };
+    let (tenant, token) = web.tenant("acme").await;
+    let (apex, shop) = (web.rig.claim(&tenant, "acme.test").await, web.rig.claim(&tenant, "shop.acme.test").await);
+    provider.finder(&web).round().await.unwrap();
+    let given = by_api(&web, &token, &apex).await.unwrap();
+    verified_for(APEX, given["url"].as_str().unwrap(), &published);
+    assert_eq!(by_api(&web, &token, &shop).await, Err("404 nothing_to_apply".to_owned()));
+}
+
+#[tokio::test]
+async fn the_api_gives_the_link_that_the_page_has() {
+    let (web, provider, published) = world(706).await;
+    let (tenant, token) = web.tenant("acme").await;
+    let (_, stranger) = web.tenant("beta").await;
+    let id = web.rig.claim(&tenant, "support.acme.test").await;
+    assert_eq!(by_api(&web, &token, &id).await, Err("404 nothing_to_apply".to_owned()), "nobody has looked yet");
+    provider.finder(&web).round().await.unwrap();
+    let given = by_api(&web, &token, &id).await.unwrap();
+    assert_eq!(given["provider"], "Provider <b>Brand</b>", "what it calls itself, for whoever shows it to escape");
+    let parameters = verified(given["url"].as_str().unwrap(), &published);
+    assert_eq!(parameters[1], ("host".to_owned(), "support".to_owned()));
+    assert_eq!(parameters[3], ("redirect_uri".to_owned(), format!("{PUBLIC_URL}/connected")));
+    // Nobody else's, and nothing once the records are in place.
+    assert_eq!(by_api(&web, &stranger, &id).await, Err("404 domain_not_found".to_owned()));
+    web.rig.publish(&id, "support.acme.test").await;
+    for _ in 0..400 {
+        web.rig.turn().await;
+        if by_api(&web, &token, &id).await.is_err() {
+            break;
+        }
+    }
+    assert_eq!(by_api(&web, &token, &id).await, Err("404 nothing_to_apply".to_owned()));
 }
 
 #[tokio::test]
@@ -267,7 +369,7 @@ async fn what_a_hostile_zone_or_provider_says_never_reaches_the_page() {
     let with = |key: &str, value: &str| {
         let mut document = settings();
         document[key] = json!(value);
-        Answers { settings: (200, String::new(), document.to_string().into_bytes()), template: 200 }
+        Answers { settings: (200, String::new(), document.to_string().into_bytes()), ..good() }
     };
     let mut huge = settings();
     huge["vnd.filler"] = json!("x".repeat(1_000_000));
@@ -278,9 +380,9 @@ async fn what_a_hostile_zone_or_provider_says_never_reaches_the_page() {
         (HOST, with("urlSyncUX", "https://connect.provider.test/\"><script>alert(1)</script>")),
         (HOST, with("urlAPI", "https://meta.provider.test/latest")),
         (HOST, with("urlAPI", "https://169.254.169.254/latest")),
-        (HOST, Answers { settings: (200, String::new(), huge.to_string().into_bytes()), template: 200 }),
-        (HOST, Answers { settings: (302, "location: https://127.0.0.1/\r\n".into(), vec![]), template: 200 }),
-        (HOST, Answers { settings: (200, String::new(), b"\xff\xfe not json".to_vec()), template: 200 }),
+        (HOST, Answers { settings: (200, String::new(), huge.to_string().into_bytes()), ..good() }),
+        (HOST, Answers { settings: (302, "location: https://127.0.0.1/\r\n".into(), vec![]), ..good() }),
+        (HOST, Answers { settings: (200, String::new(), b"\xff\xfe not json".to_vec()), ..good() }),
         (HOST, Answers { template: 302, ..good() }),
         ("inside.provider.test", good()),
         ("127.0.0.1", good()),
@@ -314,27 +416,36 @@ async fn of_many_finders_one_asks() {
     let finders: Vec<Finder> = (0..8).map(|_| provider.finder(&web)).collect();
     let rounds = futures::future::join_all(finders.iter().map(Finder::round)).await;
     let asked: usize = rounds.into_iter().map(Result::unwrap).sum();
-    assert_eq!((asked, provider.times()), (1, 2));
+    assert_eq!((asked, provider.times()), (1, 3));
 }
 
 #[test]
 fn the_sample_template_is_what_the_sample_configuration_gives() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
-    let run = |command: &str, more: &[(&str, &str)]| {
+    let run = |command: &[&str], more: &[(&str, &str)]| {
         let mut process = std::process::Command::new(env!("CARGO_BIN_EXE_nameplate"));
-        process.env_clear().current_dir(root).args(["--config", "deploy/nameplate.toml", "domain-connect", command]);
+        process.env_clear().current_dir(root).args(["--config", "deploy/nameplate.toml", "domain-connect"]).args(command);
         process.env("NAMEPLATE__DOMAIN_CONNECT__PROVIDER_ID", "app.example.net").envs(more.iter().copied());
         let output = process.output().unwrap();
-        assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     };
-    let printed: Value = serde_json::from_str(&run("template", &[])).unwrap();
-    let path = root.join("deploy/domain-connect/app.example.net.custom-domain.json");
-    if std::env::var_os("NAMEPLATE_REWRITE_DOCS").is_some() {
-        std::fs::write(&path, serde_json::to_string_pretty(&printed).unwrap() + "\n").unwrap();
-    }
-    let kept: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
-    assert_eq!(kept, printed, "write it anew: NAMEPLATE_REWRITE_DOCS=1 cargo test --test it sample_template");
+    let sample = |command: &[&str], service: &str| {
+        let printed: Value = serde_json::from_str(&run(command, &[])).unwrap();
+        let path = root.join(format!("deploy/domain-connect/app.example.net.{service}.json"));
+        if std::env::var_os("NAMEPLATE_REWRITE_DOCS").is_some() {
+            std::fs::write(&path, serde_json::to_string_pretty(&printed).unwrap() + "\n").unwrap();
+        }
+        let kept: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap_or_default()).unwrap_or_default();
+        assert_eq!(kept, printed, "write it anew: NAMEPLATE_REWRITE_DOCS=1 cargo test --test it sample_template");
+        assert_eq!(printed["serviceId"].as_str(), Some(service));
+        printed
+    };
+    let apex = sample(&["template", "--apex"], APEX);
+    let records = apex["records"].as_array().unwrap();
+    assert_eq!((records[0]["type"].as_str(), apex["hostRequired"].as_bool()), (Some("TXT"), Some(false)));
+    assert!(records.len() > 1 && records[1..].iter().all(|r| r["type"] != "CNAME" && r["host"] == "@"), "{apex}");
+    let printed = sample(&["template"], SERVICE);
     let records = printed["records"].as_array().unwrap();
     assert_eq!(records.iter().map(|r| r["type"].as_str().unwrap()).collect::<Vec<_>>(), ["TXT", "CNAME"]);
     assert_eq!(
@@ -347,8 +458,8 @@ fn the_sample_template_is_what_the_sample_configuration_gives() {
     );
 
     // The key that is made is one that signs, and its records hold the public half.
-    let pem = run("new-key", &[]);
-    let lines = run("records", &[("NAMEPLATE__DOMAIN_CONNECT__KEY", &pem)]);
+    let pem = run(&["new-key"], &[]);
+    let lines = run(&["records"], &[("NAMEPLATE__DOMAIN_CONNECT__KEY", &pem)]);
     let texts: Vec<String> = lines
         .lines()
         .map(|line| {

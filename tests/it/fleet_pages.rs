@@ -156,7 +156,7 @@ async fn the_overview_tells_what_is_stuck_and_what_is_served() {
     check_whole("/operator/expiry", &calendar);
     assert!(calendar.body.contains("<dt>ended before today</dt><dd>1</dd>"), "{}", calendar.body);
     let one = page(&web, &operator, &format!("/operator/domains/{served}")).await.body;
-    assert!(one.contains("Ours move") && one.contains("The certificate ended at"), "{one}");
+    assert!(one.contains("Our move") && one.contains("The certificate ended at"), "{one}");
 }
 
 const HOSTILE: &str = "\"><script>alert('x')</script><img src=x onerror=alert(1)>";

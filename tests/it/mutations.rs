@@ -6,6 +6,7 @@
 
 mod dns;
 mod files;
+mod handed;
 mod mutator;
 mod texts;
 
@@ -58,7 +59,8 @@ fn number(variable: &str, otherwise: u64) -> u64 {
 fn no_reader_is_upset_by_damaged_input() {
     let env = Env::real();
     let seed = number("NAMEPLATE_FUZZ_SEED", 1);
-    let readers: Vec<Reader> = dns::readers().into_iter().chain(texts::readers()).chain(files::readers()).collect();
+    let readers: Vec<Reader> =
+        [dns::readers(), texts::readers(), files::readers(), handed::readers()].into_iter().flatten().collect();
     let each = Duration::from_secs(number("NAMEPLATE_FUZZ_SECONDS", SECONDS)) / u32::try_from(readers.len()).unwrap();
     for reader in readers {
         let mut mutator = Mutator::new(seed);

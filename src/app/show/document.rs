@@ -288,3 +288,16 @@ pub struct DomainSummary {
     #[serde(with = "rfc3339")]
     pub created_at: Moment,
 }
+
+impl DomainView {
+    /// Whether the last look found every record that the tenant publishes.
+    pub fn records_are_right(&self) -> bool {
+        let passes = |which: Check| self.checks.iter().any(|c| c.check == which && c.verdict == Verdict::Pass);
+        passes(Check::Ownership) && passes(Check::Routing)
+    }
+
+    /// Whether records are to be published or kept.
+    pub fn wants_records(&self) -> bool {
+        matches!(self.claim, Claim::AwaitingDns | Claim::Queued | Claim::Live)
+    }
+}

@@ -19,10 +19,19 @@ mod template;
 pub use key_records::{key_records, public_key};
 pub use prefix::{Endpoint, Prefix, is_path};
 pub use settings::{LARGEST, Offer, Settings, Unusable};
-pub use template::{PROOF, TENANT, Target, TemplateFacts, template};
+pub use template::{PROOF, Route, TENANT, Target, TemplateFacts, template};
 
 /// The label at which a zone says who speaks Domain Connect for it.
 pub const LABEL: &str = "_domainconnect";
+
+/// What our two templates are called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Services {
+    /// The one for names beneath a zone.
+    pub beneath: String,
+    /// The one for the zone itself.
+    pub zone: String,
+}
 
 /// So many of a zone's records are tried.
 pub const MOST_PREFIXES: usize = 2;

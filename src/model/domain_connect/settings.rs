@@ -82,9 +82,9 @@ impl Settings {
         Ok(Settings { provider: name.to_owned(), sync: endpoint("urlSyncUX")?, api })
     }
 
-    /// What there is to offer, once the provider has said that it knows the template.
-    pub fn offer(self) -> Option<Offer> {
-        Some(Offer { provider: self.provider, sync: self.sync? })
+    /// What there is to offer, once the provider has said which of our templates it knows: nothing where it knows none.
+    pub fn offer(self, services: Vec<String>) -> Option<Offer> {
+        (!services.is_empty()).then_some(Offer { provider: self.provider, sync: self.sync?, services })
     }
 
     /// The path at which the provider says whether it knows a template.
@@ -106,12 +106,16 @@ pub struct Offer {
     pub provider: String,
     /// Where its customers agree.
     pub sync: Endpoint,
+    /// Our templates that it knows.
+    pub services: Vec<String>,
 }
 
 impl Offer {
-    /// The link for a signed query; `None` for parts that could not stand in an address.
+    /// The link for a signed query; `None` for a template that the provider does not know, and for parts that could not stand in
+    /// an address.
     pub fn link(&self, provider_id: &str, service_id: &str, signed_query: &str) -> Option<String> {
-        let fits = is_id(provider_id) && is_id(service_id) && is_path(&self.sync.path);
+        let known = self.services.iter().any(|known| known == service_id);
+        let fits = known && is_id(provider_id) && is_id(service_id) && is_path(&self.sync.path);
         let path = format!("v2/domainTemplates/providers/{provider_id}/services/{service_id}/apply");
         fits.then(|| format!("https://{}{}?{signed_query}", self.sync.host, self.sync.beneath(&path)))
     }
@@ -144,15 +148,17 @@ mod tests {
     fn a_good_document_becomes_an_offer_with_a_link() {
         let settings = read(&good()).unwrap();
         assert_eq!(settings.template_path("app.example", "x"), "/v2/domainTemplates/providers/app.example/services/x");
-        let offer = settings.offer().unwrap();
+        assert_eq!(settings.clone().offer(vec![]), None);
+        let offer = settings.offer(vec!["custom-domain".to_owned()]).unwrap();
         assert_eq!(
             offer.link("app.example", "custom-domain", "a=b&sig=c&key=d").unwrap(),
             "https://connect.example.com/sync/v2/domainTemplates/providers/app.example/services/custom-domain/apply?a=b&sig=c&key=d"
         );
-        assert_eq!(offer.link("../x", "y", ""), None);
+        assert_eq!(offer.link("../x", "custom-domain", ""), None);
+        assert_eq!(offer.link("app.example", "custom-domain-apex", ""), None, "the provider never said that it knows it");
         let mut without = good();
         without["urlSyncUX"] = Value::Null;
-        assert_eq!(read(&without).unwrap().offer(), None);
+        assert_eq!(read(&without).unwrap().offer(vec!["x".to_owned()]), None);
         let mut known = good();
         known["urlSyncUX"] = json!("https://panel.known.org/dc");
         assert!(read(&known).is_ok());
@@ -199,7 +205,7 @@ mod tests {
             for url in [sync.clone(), format!("https://{host}"), format!("https://{sync}.example.com"), format!("https://example.com{sync}")] {
                 let mut document = good();
                 document["urlSyncUX"] = json!(url);
-                if let Ok(Some(offer)) = read(&document).map(Settings::offer) {
+                if let Ok(Some(offer)) = read(&document).map(|s| s.offer(vec!["x".to_owned()])) {
                     prop_assert!(offer.sync.host == "example.com" || offer.sync.host.ends_with(".example.com"), "{:?}", offer);
                 }
             }

@@ -146,6 +146,7 @@ pub const PROVIDERS: &[Provider] = &[
         text_label: "Value",
         zone_itself: ZoneItself::At,
         target: Target::Whole,
+        menu: &["DNS zones", "{zone}"],
         ..relative("Microsoft Azure DNS", &["azure-dns.com", "azure-dns.net", "azure-dns.org", "azure-dns.info"])
     },
     host("DigitalOcean", &["digitalocean.com"]),
@@ -155,6 +156,7 @@ pub const PROVIDERS: &[Provider] = &[
         text_label: "Value",
         zone_itself: ZoneItself::Empty,
         target: Target::Dotted,
+        menu: &["Web Cloud", "Domain names", "{zone}", "DNS zone", "Add an entry"],
         ..relative("OVHcloud", &["ovh.net", "ovh.ca", "anycast.me"])
     },
     Provider { zone_itself: ZoneItself::At, target: Target::Dotted, ..relative("Gandi", &["gandi.net"]) },
@@ -163,6 +165,7 @@ pub const PROVIDERS: &[Provider] = &[
         target_label: "Points to",
         text_label: "Value",
         target: Target::Whole,
+        menu: &["Domains & SSL", "{zone}", "DNS", "Add record"],
         ..relative("IONOS", &["ui-dns.com", "ui-dns.org", "ui-dns.de", "ui-dns.biz"])
     },
     Provider {
@@ -176,6 +179,7 @@ pub const PROVIDERS: &[Provider] = &[
         name_label: "Name",
         target_label: "Content",
         text_label: "Content",
+        zone_itself: ZoneItself::Empty,
         target: Target::Whole,
         apex: Apex::Alias("ALIAS"),
         ..relative(
@@ -188,8 +192,11 @@ pub const PROVIDERS: &[Provider] = &[
     Provider {
         name_label: "Hostname",
         target_label: "Alias to",
+        text_label: "Value",
+        zone_itself: ZoneItself::Empty,
         target: Target::Whole,
         ttl: "5 minutes",
+        menu: &["Domains", "{zone}", "Add a Record"],
         ..relative("Akamai (Linode)", &["linode.com"])
     },
     host("Akamai Edge DNS", &["akam.net"]),
@@ -230,6 +237,7 @@ pub const PROVIDERS: &[Provider] = &[
         name_label: "Hostname",
         zone_itself: ZoneItself::At,
         target: Target::Whole,
+        menu: &["{zone}", "DNS"],
         ..relative("Hover", &["hover.com"])
     },
     Provider { target: Target::Dotted, ..host("STRATO", &["rzone.de"]) },

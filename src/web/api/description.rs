@@ -15,8 +15,8 @@ use utoipa::openapi::{Ref, RefOr, Required};
 use utoipa::{Modify, OpenApi, ToSchema};
 
 use super::{
-    budget, bulk, bulk_files, certificates, contacts, domains, edges, events, explain, history, links, offboard, orders,
-    redirect, tenants, tokens, zone_file,
+    apply_link, budget, bulk, bulk_files, certificates, contacts, domains, edges, events, explain, history, links, offboard,
+    orders, redirect, tenants, tokens, zone_file,
 };
 
 /// What is wrong with one field.
@@ -84,7 +84,8 @@ struct ProblemDocument {
         tenants::create_tenant, tenants::list_tenants, tenants::get_tenant, tenants::change_tenant,
         offboard::remove_tenant, offboard::list_dangling,
         contacts::add_contact, contacts::list_contacts, contacts::remove_contact,
-        domains::claim_domain, domains::list_domains, domains::get_domain, zone_file::get_zone_file, domains::check_domain,
+        domains::claim_domain, domains::list_domains, domains::get_domain, zone_file::get_zone_file, apply_link::get_apply_link,
+        domains::check_domain,
         domains::remove_domain, redirect::change_domain,
         bulk::create_import, bulk::list_imports, bulk::get_import, bulk::pause_import, bulk::resume_import,
         bulk::cancel_import, bulk::start_import,

@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::description::document;
 use crate::web::PROBLEMS;
 use crate::web::problem::{Problem, html};
+use crate::web::texts::api as a;
 
 /// One row of a table: a parameter, a field, a header.
 struct Row {

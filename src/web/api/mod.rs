@@ -7,6 +7,7 @@
 //! may. To fake it: call the router without a socket. How to get it wrong: take an id from the path straight to a use case,
 //! or describe an answer that the function does not give.
 
+pub(super) mod apply_link;
 pub(super) mod budget;
 pub(super) mod bulk;
 pub(super) mod bulk_files;

@@ -10,12 +10,13 @@ use super::face::{Connected, Face, Turn};
 use super::see;
 use super::when::{absolute, relative};
 use crate::app::tokens::Principal;
-use crate::app::{check, connect, explain, links, show};
+use crate::app::{check, explain, links, show};
 use crate::model::claim::Claim;
 use crate::model::id::DomainId;
 use crate::store::links::LinkRow;
 use crate::web::api::domains::own_domain;
 use crate::web::auth::PageCaller;
+use crate::web::connect::{Made, offered};
 use crate::web::form::{self, Button};
 use crate::web::input::{Asked, Form, Id};
 use crate::web::problem::{Problem, html};
@@ -85,13 +86,11 @@ pub(super) async fn face(state: &WebState, id: &DomainId) -> Result<Face, Proble
 
 /// Offers to have the records entered by the DNS provider itself, where it does that; the browser comes back to `back`.
 pub(super) async fn offer(state: &WebState, face: &mut Face, back: &str) -> Result<(), Problem> {
-    let Some(maker) = state.settings.connect.as_ref().filter(|_| face.wants_records() && !face.records_are_right()) else {
-        return Ok(());
-    };
-    let found = connect::offer(&state.app.store, &face.view.id).await?;
-    face.connect = found.and_then(|(zone, offer)| {
-        let link = maker.link(&face.view, &zone, &offer, back)?;
-        Some(Connected { provider: crate::web::visible::visible(&offer.provider), host: offer.sync.host, link })
+    let made = offered(state, &face.view, back).await?;
+    face.connect = made.map(|Made { offer, link, .. }| Connected {
+        provider: crate::web::visible::visible(&offer.provider),
+        host: offer.sync.host,
+        link,
     });
     Ok(())
 }

@@ -126,13 +126,12 @@ impl Face {
 
     /// Whether the last look found every record that the tenant publishes.
     pub(super) fn records_are_right(&self) -> bool {
-        let passes = |which: Check| self.view.checks.iter().any(|c| c.check == which && c.verdict == Verdict::Pass);
-        passes(Check::Ownership) && passes(Check::Routing)
+        self.view.records_are_right()
     }
 
     /// Whether records are to be published or kept.
     pub(super) fn wants_records(&self) -> bool {
-        matches!(self.view.claim, Claim::AwaitingDns | Claim::Queued | Claim::Live)
+        self.view.wants_records()
     }
 
     pub(super) fn records_title(&self) -> &'static str {

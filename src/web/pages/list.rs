@@ -13,6 +13,7 @@ use crate::app::tokens::Principal;
 use crate::model::claim::Claim;
 use crate::model::evidence::Actor;
 use crate::model::id::DomainId;
+use crate::model::sentence::in_a_list;
 use crate::store::portal::Listing;
 use crate::web::auth::PageCaller;
 use crate::web::input::Asked;
@@ -65,13 +66,6 @@ pub(super) struct ListRow {
 impl ListRow {
     pub(super) fn new(domain: ListedDomain) -> ListRow {
         let differs = domain.hostname != domain.hostname_display;
-        // What begins and ends every sentence needs no saying in a list.
-        let text =
-            domain.sentence.replace(" Your move: see below what to change.", "").replace("the records below", "its records");
-        let short = text.strip_prefix("Visitors are not served yet: ").map(|rest| {
-            let mut letters = rest.chars();
-            letters.next().map(|first| first.to_uppercase().chain(letters).collect::<String>()).unwrap_or_default()
-        });
         ListRow {
             name: visible(&domain.hostname_display),
             ascii: differs.then(|| domain.hostname.clone()),
@@ -81,7 +75,7 @@ impl ListRow {
             } else {
                 claim_words(domain.claim)
             },
-            sentence: short.unwrap_or(text),
+            sentence: in_a_list(&domain.sentence),
             yours: domain.who_acts == Actor::Tenant,
             id: domain.id,
         }

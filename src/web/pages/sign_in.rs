@@ -70,7 +70,7 @@ pub(in crate::web) async fn post_sign_in(
     let caller = authenticate(&state.app.store, now, &shown).await?;
     let Some(caller) = caller.filter(|caller| caller.principal == Principal::Operator) else {
         gate.by_nobody(from.0, now)?;
-        let trouble = Some("This is not an operator’s token that works. Make one with: nameplate token create --operator");
+        let trouble = Some(t::not_a_token());
         return Ok((StatusCode::UNPROCESSABLE_ENTITY, html(&SignInPage { next, trouble })?).into_response());
     };
     let before = cookie::read(&state, &headers);

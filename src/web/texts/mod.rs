@@ -1,6 +1,6 @@
-//! Every text of the pages that tenants and their DNS people read, in one place: [`english`] is the list.
+//! Every text of every page, in one place: [`english`] is the list, a file for each group of pages.
 //!
-//! A template holds no words: it names them, as `t::expected()`, and a test reads the templates for any that slipped in. A text
+//! A template holds no words: it names them, as `t::expected()`, and a test reads all templates for any that slipped in. A text
 //! with values names them too (`t::in_zone(zone)`), so that a missing one does not compile; where in the sentence a value stands is
 //! the text's business, since languages differ. Markup is the little that sentences need: `*strong*` and `` `code` ``; values are
 //! escaped, set apart where they might turn the writing around them, and never read as markup. What a look found is worded by the catalogue of

@@ -135,6 +135,13 @@ impl Web {
         Web { live: state.live.clone(), router: router(state.clone()), state, ..self }
     }
 
+    /// The same where bare domains are led elsewhere.
+    pub fn leading_bare_names(self, apex: ApexRoute) -> Web {
+        let settings = WebSettings { apex, ..(*self.state.settings).clone() };
+        let state = WebState::new(self.rig.app.clone(), settings);
+        Web { live: state.live.clone(), router: router(state.clone()), state, ..self }
+    }
+
     /// A second process on the same database.
     pub fn beside(&self) -> Router {
         router(WebState::new(self.rig.app.clone(), (*self.state.settings).clone()))

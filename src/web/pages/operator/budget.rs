@@ -11,6 +11,7 @@ use crate::model::limits::{Closed, LimitName};
 use crate::model::moment::Moment;
 use crate::web::problem::{Problem, html};
 use crate::web::state::WebState;
+use crate::web::texts::operator as o;
 use crate::web::visible::visible;
 
 /// A line of a ledger, as a page shows it.
@@ -66,29 +67,24 @@ impl TokenLine {
 
 fn closed_words(why: Closed) -> &'static str {
     match why {
-        Closed::Others => "Used up by others: the CA refused where our own count had room.",
-        Closed::Paused => "Paused by the CA until somebody visits its page.",
+        Closed::Others => o::used_up_by_others(),
+        Closed::Paused => o::paused_by_ca(),
     }
 }
 
 /// How a CA is, in one sentence; nothing where all is well.
 pub(super) fn trouble(budget: &Budget, now: Moment) -> Option<String> {
-    let said = budget.trouble.as_ref().map(|(said, _)| format!(" Last: {}", visible(said))).unwrap_or_default();
-    match budget.circuit {
-        Circuit::Closed => None,
-        Circuit::Probing => {
-            Some(format!("{} failed often; one order at a time finds out whether it works again.{said}", budget.issuer))
-        }
-        Circuit::Open(until) => {
-            Some(format!("{} failed often and is left alone until {}.{said}", budget.issuer, When::at(until, now).full))
-        }
-        Circuit::Halted => Some(format!(
-            "The account at {} cannot be used: {}. Nothing is ordered there until you have seen to it: nameplate issuer test {}",
-            budget.issuer,
-            visible(budget.halted.as_deref().unwrap_or_default()),
-            budget.issuer
-        )),
-    }
+    let issuer = &budget.issuer;
+    let last = budget.trouble.as_ref().map(|(said, _)| visible(said));
+    let said = match (budget.circuit, last) {
+        (Circuit::Closed, _) => return None,
+        (Circuit::Probing, None) => o::ca_probed(issuer),
+        (Circuit::Probing, Some(last)) => o::ca_probed_last(issuer, last),
+        (Circuit::Open(until), None) => o::ca_left_alone(issuer, When::at(until, now).full),
+        (Circuit::Open(until), Some(last)) => o::ca_left_alone_last(issuer, When::at(until, now).full, last),
+        (Circuit::Halted, _) => o::ca_halted(issuer, visible(budget.halted.as_deref().unwrap_or_default())),
+    };
+    Some(said.plain())
 }
 
 struct IssuerView {

@@ -6,7 +6,7 @@ use axum::response::Html;
 use serde_json::Value;
 
 use super::line::Line;
-use super::{Operator, When, actor_tone, actor_word, claim_tone, claim_word, when};
+use super::{Operator, When, actor_move, actor_tone, claim_tone, claim_word, when};
 use crate::app::explain::{self, Inside, OrderStory, Story};
 use crate::app::show::CheckView;
 use crate::model::evidence::Verdict;
@@ -17,6 +17,7 @@ use crate::store::fleet::one::{self, HoldingRow};
 use crate::web::input::Id;
 use crate::web::problem::{Problem, html};
 use crate::web::state::WebState;
+use crate::web::texts::{self as t, operator as o};
 use crate::web::visible;
 
 /// So many other claims on the name, and so many events, are shown.
@@ -81,7 +82,7 @@ impl Page {
     }
 
     fn mover(&self) -> &'static str {
-        actor_word(self.story.standing.who_acts)
+        actor_move(self.story.standing.who_acts)
     }
 
     fn mover_tone(&self) -> &'static str {
@@ -90,10 +91,10 @@ impl Page {
 
     fn verdict(&self, check: &CheckView) -> &'static str {
         match check.verdict {
-            Verdict::Pass => "Right",
-            Verdict::Wait => "Not there yet",
-            Verdict::Fail => "Needs a change",
-            Verdict::Unknown => "Could not look",
+            Verdict::Pass => o::right(),
+            Verdict::Wait => o::not_there_yet(),
+            Verdict::Fail => o::needs_change(),
+            Verdict::Unknown => o::could_not_look(),
         }
     }
 
@@ -109,12 +110,12 @@ impl Page {
     fn check_name(&self, check: &CheckView) -> &'static str {
         use crate::model::evidence::Check;
         match check.check {
-            Check::Ownership => "Ownership",
-            Check::Routing => "Routing",
-            Check::Caa => "CAA",
-            Check::Delegation => "Challenge name",
-            Check::Holding => "Holding",
-            Check::Preflight => "Preflight",
+            Check::Ownership => o::check_ownership(),
+            Check::Routing => o::check_routing(),
+            Check::Caa => o::check_caa(),
+            Check::Delegation => o::check_delegation(),
+            Check::Holding => o::check_holding(),
+            Check::Preflight => o::check_preflight(),
         }
     }
 

@@ -8,7 +8,7 @@ use axum::response::Html;
 use serde::Deserialize;
 
 use super::line::Line;
-use super::{Operator, PAGE, actor_word};
+use super::{Operator, PAGE, actor_move};
 use crate::app::{fleet, tenants};
 use crate::model::evidence::Actor;
 use crate::model::id::DomainId;
@@ -19,6 +19,7 @@ use crate::web::input::Asked;
 use crate::web::problem::{Problem, html};
 use crate::web::query;
 use crate::web::state::WebState;
+use crate::web::texts::{self as t, operator as o};
 use crate::web::visible::{cut, visible};
 
 #[derive(Deserialize)]
@@ -79,7 +80,7 @@ pub(in crate::web) async fn list(
             let after = after_of(cursor)?;
             let limit = i64::try_from(PAGE).unwrap_or(i64::MAX);
             let rows = fleet::list(&state.app, &fleet::Wanted::Standing(standing), &after, limit).await?;
-            let lead = format!("{} Longest first.", standing.sentence());
+            let lead = o::longest_first(standing.sentence()).plain();
             listed(&state, standing.code().to_owned(), lead, ("reason", code), &rows)
         }
         (None, None, Some(word)) => {
@@ -87,14 +88,13 @@ pub(in crate::web) async fn list(
             let after = after_of(cursor)?;
             let limit = i64::try_from(PAGE).unwrap_or(i64::MAX);
             let rows = fleet::list(&state.app, &fleet::Wanted::Acts(actor), &after, limit).await?;
-            let title = format!("{} move", actor_word(actor));
-            listed(&state, title, "Longest first, with what stands in the way.".to_owned(), ("acts", word), &rows)
+            let title = actor_move(actor).to_owned();
+            listed(&state, title, o::longest_first_why().to_owned(), ("acts", word), &rows)
         }
         (None, None, None) => Page {
             here: "domains",
-            title: "Search".to_owned(),
-            lead: "By hostname: its beginning at any label, in either spelling. A domain’s or tenant’s id, and a slug, are found too."
-                .to_owned(),
+            title: o::search().to_owned(),
+            lead: o::search_lead().to_owned(),
             typed: String::new(),
             tenant: None,
             rows: Vec::new(),
@@ -134,10 +134,10 @@ async fn found(state: &WebState, typed: &str, cursor: Option<&str>) -> Result<Pa
     });
     Ok(Page {
         here: "domains",
-        title: "Search".to_owned(),
+        title: o::search().to_owned(),
         lead: match results.rows.is_empty() {
-            true => "No hostname begins so, at any of its labels.".to_owned(),
-            false => "Hostnames that begin so, at any of their labels.".to_owned(),
+            true => o::none_found().to_owned(),
+            false => o::found().to_owned(),
         },
         typed: cut(&visible(typed), 200),
         tenant: tenant.map(|t| (t.id.to_string(), t.slug.to_string())),

@@ -9,6 +9,7 @@ use crate::app::fleet::{self, EdgeView};
 use crate::model::moment::Moment;
 use crate::web::problem::{Problem, html};
 use crate::web::state::WebState;
+use crate::web::texts::operator as o;
 use crate::web::visible::{cut, visible};
 
 /// So many edges are shown.
@@ -28,11 +29,11 @@ pub(super) struct EdgeLine {
 impl EdgeLine {
     pub(super) fn of(edge: &EdgeView, now: Moment) -> EdgeLine {
         let (state, tone) = match edge.state() {
-            "fine" => ("Up to date", "good"),
-            "behind" => ("Catching up", "wait"),
-            "silent" => ("Silent", "act"),
-            "lost" => ("Left behind", "act"),
-            "drained" => ("Drained", "off"),
+            "fine" => (o::up_to_date(), "good"),
+            "behind" => (o::catching_up(), "wait"),
+            "silent" => (o::silent(), "act"),
+            "lost" => (o::left_behind(), "act"),
+            "drained" => (o::drained(), "off"),
             other => (other, "off"),
         };
         EdgeLine {
@@ -43,9 +44,9 @@ impl EdgeLine {
             heartbeat: When::at(edge.row.heartbeat_at, now),
             copy: format!("{} / {}", edge.row.cursor.epoch, grouped(edge.row.cursor.seq)),
             behind: match edge.behind {
-                Some(0) => "none".to_owned(),
-                Some(n) => format!("{} changes", grouped(n)),
-                None => "of another epoch".to_owned(),
+                Some(0) => o::none().to_owned(),
+                Some(n) => o::n_changes(grouped(n)).plain(),
+                None => o::other_epoch().to_owned(),
             },
         }
     }

@@ -14,6 +14,7 @@ use crate::web::input::Asked;
 use crate::web::problem::{Problem, html};
 use crate::web::query;
 use crate::web::state::WebState;
+use crate::web::texts::operator as o;
 
 const DAY_SECONDS: i64 = 86_400;
 /// Below the chart the next days are a table, the rest is told by weeks.

@@ -4,6 +4,7 @@ use super::{When, actor_tone, actor_word, claim_tone, claim_word, when};
 use crate::model::moment::Moment;
 use crate::model::standing::Standing;
 use crate::store::fleet::lists::FleetRow;
+use crate::web::texts::operator as o;
 
 /// A row as the table shows it.
 pub(super) struct Line {
@@ -37,7 +38,7 @@ impl Line {
             claim: claim_word(row.claim),
             claim_tone: claim_tone(row.claim),
             code: row.standing.map_or("not_judged", Standing::code),
-            sentence: row.standing.map_or("This release has not judged this row yet.", Standing::sentence),
+            sentence: row.standing.map_or(o::not_judged(), Standing::sentence),
             acts: actor_word(row.acts),
             acts_tone: actor_tone(row.acts),
             since: When::at(row.since, now),

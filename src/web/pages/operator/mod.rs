@@ -20,6 +20,7 @@ use axum::http::header;
 use axum::http::request::Parts;
 use axum::response::IntoResponse;
 
+use super::face::claim_words as claim_word;
 use super::when::{absolute, relative};
 use crate::app::tokens::Principal;
 use crate::model::claim::Claim;
@@ -28,6 +29,7 @@ use crate::model::moment::Moment;
 use crate::web::auth::PageCaller;
 use crate::web::problem::Problem;
 use crate::web::state::WebState;
+use crate::web::texts::operator as o;
 
 /// So many rows a page of a list has.
 const PAGE: usize = 50;
@@ -67,18 +69,6 @@ fn when(at: Option<Moment>, now: Moment) -> Option<When> {
     at.filter(|at| *at != Moment::NEVER).map(|at| When::at(at, now))
 }
 
-fn claim_word(claim: Claim) -> &'static str {
-    match claim {
-        Claim::AwaitingDns => "Waiting for DNS",
-        Claim::Queued => "Certificate under way",
-        Claim::Live => "Live",
-        Claim::Releasing => "Being released",
-        Claim::Released => "Released",
-        Claim::Expired => "Ran out of time",
-        Claim::Withdrawn => "Withdrawn",
-    }
-}
-
 fn claim_tone(claim: Claim) -> &'static str {
     match claim {
         Claim::Live => "good",
@@ -90,11 +80,22 @@ fn claim_tone(claim: Claim) -> &'static str {
 
 fn actor_word(actor: Actor) -> &'static str {
     match actor {
-        Actor::Platform => "Ours",
-        Actor::Ca => "The CA’s",
-        Actor::DnsProvider => "A DNS provider’s",
-        Actor::Tenant => "The tenant’s",
-        Actor::Nobody => "Nobody’s",
+        Actor::Platform => o::ours(),
+        Actor::Ca => o::cas(),
+        Actor::DnsProvider => o::providers(),
+        Actor::Tenant => o::tenants_own(),
+        Actor::Nobody => o::nobodys(),
+    }
+}
+
+/// The same where it stands alone.
+fn actor_move(actor: Actor) -> &'static str {
+    match actor {
+        Actor::Platform => o::our_move(),
+        Actor::Ca => o::cas_move(),
+        Actor::DnsProvider => o::providers_move(),
+        Actor::Tenant => o::tenants_move(),
+        Actor::Nobody => o::nobodys_move(),
     }
 }
 

@@ -9,7 +9,7 @@ use super::edges::EdgeLine;
 use super::expiry::within;
 use super::line::Line;
 use super::queue::{QueueView, queue_views};
-use super::{Operator, When, actor_tone, actor_word, claim_tone, claim_word, grouped, share};
+use super::{Operator, When, actor_move, actor_tone, actor_word, claim_tone, claim_word, grouped, share};
 use crate::app::fleet::{self, Overview, Snapshot};
 use crate::model::claim::Claim;
 use crate::model::evidence::Actor;
@@ -18,6 +18,7 @@ use crate::model::moment::Moment;
 use crate::model::standing::Standing;
 use crate::web::problem::{Problem, html};
 use crate::web::state::WebState;
+use crate::web::texts::{self as t, operator as o};
 use crate::web::visible::visible;
 
 /// So many edges, lines of each ledger, and places of each queue are on the first page; each has a page of its own.
@@ -76,14 +77,14 @@ pub(in crate::web) async fn show(State(state): State<WebState>, _: Operator) -> 
     html(&page(&overview, state.app.env.now(), state.app.settings.min_edges))
 }
 
-fn page(o: &Overview, now: Moment, min_edges: usize) -> Page {
-    let s = &o.snapshot;
+fn page(overview: &Overview, now: Moment, min_edges: usize) -> Page {
+    let s = &overview.snapshot;
     let open = s.domains(|c| c.claim.is_open());
     let served = s.domains(|c| c.standing == Some(Standing::Serving));
     let group = |g: &fleet::StuckGroup| Group {
         code: g.standing.code(),
         sentence: g.standing.sentence(),
-        acts: actor_word(g.standing.acts()),
+        acts: actor_move(g.standing.acts()),
         tone: actor_tone(g.standing.acts()),
         n: grouped(g.domains),
         rows: Line::all(&g.worst, now),
@@ -94,52 +95,58 @@ fn page(o: &Overview, now: Moment, min_edges: usize) -> Page {
         open,
         total: grouped(open),
         served: grouped(served),
-        alarms: alarms(o, now, min_edges),
+        alarms: alarms(overview, now, min_edges),
         movers: movers(s, open, served),
         claims: claims(s),
-        groups: o.groups.iter().map(group).collect(),
-        more_groups: o.more_groups,
+        groups: overview.groups.iter().map(group).collect(),
+        more_groups: overview.more_groups,
         queues: queue_views(&s.queues, now, PLACES),
-        tokens: o.budgets.iter().flat_map(|b| b.tokens.iter().take(TOKENS).map(|t| TokenLine::of(b, t, now))).collect(),
-        edges: o.edges.edges.iter().take(EDGES).map(|e| EdgeLine::of(e, now)).collect(),
-        edge_count: o.edges.edges.len(),
-        counted_edges: o.edges.counted(),
+        tokens: overview
+            .budgets
+            .iter()
+            .flat_map(|b| b.tokens.iter().take(TOKENS).map(|t| TokenLine::of(b, t, now)))
+            .collect(),
+        edges: overview.edges.edges.iter().take(EDGES).map(|e| EdgeLine::of(e, now)).collect(),
+        edge_count: overview.edges.edges.len(),
+        counted_edges: overview.edges.counted(),
         ending: [7, 14, 30].map(|days| (days, grouped(within(&s.ending, now, days)))).to_vec(),
     }
 }
 
 /// What needs somebody now, the worst first.
-fn alarms(o: &Overview, now: Moment, min_edges: usize) -> Vec<String> {
+fn alarms(overview: &Overview, now: Moment, min_edges: usize) -> Vec<String> {
     let mut out = Vec::new();
-    match o.ended {
+    match overview.ended {
         0 => {}
-        1 => out.push("1 name is live with a certificate that has ended.".to_owned()),
-        n => out.push(format!("{} names are live with a certificate that has ended.", grouped(n))),
+        1 => out.push(o::one_ended().to_owned()),
+        n => out.push(o::n_ended(grouped(n)).plain()),
     }
-    let counted = o.edges.counted();
+    let counted = overview.edges.counted();
     if counted < min_edges.max(1) {
-        out.push(format!("{counted} edges count and {} must: nothing is ordered until they do.", min_edges.max(1)));
+        out.push(o::edges_missing(counted, min_edges.max(1)).plain());
     }
-    match o.edges.in_trouble() {
+    match overview.edges.in_trouble() {
         0 => {}
-        n => out.push(format!("{n} of {} edges are silent or left behind.", o.edges.edges.len())),
+        n => out.push(o::edges_in_trouble(n, overview.edges.edges.len()).plain()),
     }
-    match o.edges.exceptions.len() {
+    match overview.edges.exceptions.len() {
         0 => {}
-        n => out.push(format!("{n} certificates are on an edge that does not serve them.")),
+        n => out.push(o::not_served(n).plain()),
     }
-    for budget in o.budgets.iter().filter(|b| b.in_use) {
+    for budget in overview.budgets.iter().filter(|b| b.in_use) {
         out.extend(trouble(budget, now));
         let shut = budget.tokens.iter().filter(|t| t.closed.as_ref().is_some_and(|s| s.why == Closed::Paused)).count();
         if shut > 0 {
-            out.push(format!("{} paused {shut} names or more until somebody visits its page.", budget.issuer));
+            out.push(o::names_paused(&budget.issuer, shut).plain());
         }
         if let Some(until) = budget.paused_until {
-            out.push(format!("{} lets nothing through before {}.", budget.issuer, When::at(until, now).full));
+            out.push(o::nothing_before(&budget.issuer, When::at(until, now).full).plain());
         }
         if !budget.has_account {
-            let why = budget.account_problem.as_deref().map(|p| format!(": {}", visible(p))).unwrap_or_default();
-            out.push(format!("{} has given us no account yet{why}", budget.issuer));
+            out.push(match budget.account_problem.as_deref() {
+                None => o::no_account_yet(&budget.issuer).plain(),
+                Some(why) => o::no_account_because(&budget.issuer, visible(why)).plain(),
+            });
         }
     }
     out
@@ -153,17 +160,17 @@ fn bar(name: &'static str, tone: &'static str, n: i64, all: i64, href: Option<St
         n: grouped(n),
         width: share(n, all),
         from: 0,
-        percent: format!("{}.{} %", permille / 10, permille % 10),
+        percent: o::percent(format!("{}.{}", permille / 10, permille % 10)).plain(),
         href,
     }
 }
 
 /// Open claims by whose move it is; those that are served wait for nobody and stand apart.
 fn movers(s: &Snapshot, open: i64, served: i64) -> Vec<Bar> {
-    let mut bars = vec![bar("Served", "good", served, open, Some("/operator/domains?reason=serving".into()))];
+    let mut bars = vec![bar(o::served(), "good", served, open, Some("/operator/domains?reason=serving".into()))];
     for actor in Actor::ALL {
         let n = s.domains(|c| c.claim.is_open() && c.acts == *actor && c.standing != Some(Standing::Serving));
-        let name = if *actor == Actor::Nobody { "Under way" } else { actor_word(*actor) };
+        let name = if *actor == Actor::Nobody { o::under_way() } else { actor_word(*actor) };
         let href = (*actor != Actor::Nobody).then(|| format!("/operator/domains?acts={}", actor.as_str()));
         bars.push(bar(name, actor_tone(*actor), n, open, href));
     }

@@ -9,6 +9,7 @@ use crate::app::fleet::{self, IssuerQueue};
 use crate::model::moment::Moment;
 use crate::web::problem::{Problem, html};
 use crate::web::state::WebState;
+use crate::web::texts::operator as o;
 
 /// So many places of each queue are shown.
 const PLACES: usize = 100;

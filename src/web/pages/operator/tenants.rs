@@ -17,6 +17,7 @@ use crate::web::input::{Asked, Id};
 use crate::web::problem::{Problem, html};
 use crate::web::query;
 use crate::web::state::WebState;
+use crate::web::texts::operator as o;
 use crate::web::visible::visible;
 
 #[derive(Deserialize)]
