@@ -90,7 +90,7 @@ fn page(o: &Overview, now: Moment, min_edges: usize) -> Page {
     };
     Page {
         here: "overview",
-        counted: When::at(s.taken_at, now),
+        counted: When::at(s.taken_at.min(o.played.taken_at), now),
         open,
         total: grouped(open),
         served: grouped(served),
@@ -99,7 +99,7 @@ fn page(o: &Overview, now: Moment, min_edges: usize) -> Page {
         claims: claims(s),
         groups: o.groups.iter().map(group).collect(),
         more_groups: o.more_groups,
-        queues: queue_views(&s.queues, now, PLACES),
+        queues: queue_views(&o.played.queues, now, PLACES),
         tokens: o.budgets.iter().flat_map(|b| b.tokens.iter().take(TOKENS).map(|t| TokenLine::of(b, t, now))).collect(),
         edges: o.edges.edges.iter().take(EDGES).map(|e| EdgeLine::of(e, now)).collect(),
         edge_count: o.edges.edges.len(),
