@@ -26,9 +26,9 @@ use crate::store::{self, Store, StoreResult, sql};
 const IN_HAND: Duration = Duration::from_secs(2);
 /// One of the next so many boundaries is where a worker dies.
 const BOUNDARIES: u64 = 60;
-/// Nothing moved for so long: it never will.
-const STUCK: Duration = Duration::from_secs(60 * 86_400);
-/// The dispatcher comes by at least so often, as it does in a process.
+/// Nothing moved for so long, and for three turns of the slowest limit: it never will.
+const STUCK: Duration = Duration::from_secs(86_400);
+/// Loops come by at least so often, as they do in a process, whatever they know of.
 const IDLE: Duration = Duration::from_secs(10);
 /// How often the lap of imported names is looked at.
 const LAP: Duration = Duration::from_secs(2);
@@ -222,7 +222,7 @@ impl Run {
         } else if self.next_lap <= now && self.lap.is_empty() {
             self.lap.extend(app::lap::due(&self.world.app).await?);
             let next = store::lap::next_due(&self.world.app.store, now).await?.unwrap_or(Moment::NEVER);
-            self.next_lap = next.max(now + LAP);
+            self.next_lap = next.clamp(now + LAP, now + IDLE);
         } else if self.next_sweep <= now {
             self.sweep.once().await?;
             let due = next_due(&self.world.app.store).await?.unwrap_or(Moment::NEVER);
@@ -241,7 +241,9 @@ impl Run {
         let next = fixed.into_iter().chain(alarm).chain(held).chain(self.singles.last().copied()).min();
         let next = next.unwrap_or(Moment::NEVER);
         let last = self.served_at.last().copied().unwrap_or(self.options.start);
-        if next.since(last) > STUCK {
+        let limits = self.options.limits;
+        let slowest = [limits.orders, limits.registered_domain, limits.exact_set].map(|limit| limit.interval());
+        if next.since(last) > STUCK + slowest.into_iter().max().unwrap_or_default() * 3 {
             let days = next.since(self.options.start).as_secs() / 86_400;
             return Err(SimulationError::Stuck { days, left: self.total() - self.served_at.len() });
         }

@@ -57,3 +57,12 @@ async fn crowded_registered_domains_wait_for_their_own_week() {
     // Fifteen names each, ten at once, then one an hour.
     assert!((5.0..6.0).contains(&report.last_certificate_hours), "{}", report.last_certificate_hours);
 }
+
+#[tokio::test]
+async fn whatever_the_seed_no_worker_that_dies_costs_a_second_certificate_or_leaves_a_name_behind() {
+    for seed in [7, 8, 9, 10, 11, 12] {
+        let report = run(small(60, seed)).await;
+        holds(&report);
+        assert!(report.crashes > 0, "a worker dies every hour");
+    }
+}
