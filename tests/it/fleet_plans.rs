@@ -82,7 +82,9 @@ fn whole_tables(plan: &[String]) -> Vec<&String> {
     let names = |line: &str, before: &str| {
         line.split_once(before).is_some_and(|(_, rest)| {
             let table = rest.split_whitespace().next().unwrap_or_default();
-            LARGE.contains(&table) || SPENT.contains(&table) || LARGE.iter().any(|large| large.starts_with(table) && table.len() == 1)
+            LARGE.contains(&table)
+                || SPENT.contains(&table)
+                || LARGE.iter().any(|large| large.starts_with(table) && table.len() == 1)
         })
     };
     // PostgreSQL says `Seq Scan on domains d`; SQLite says `SCAN d` for what it does not search.
@@ -125,7 +127,8 @@ async fn a_round_finds_lines_and_keys_by_their_own_index() {
             let by_line = |line: &&String| line.contains("orders_in_line");
             let by_id = |line: &&String| line.contains("orders_pkey") || line.contains("sqlite_autoindex_orders_1");
             assert!(
-                plan.iter().filter(of_orders).all(|line| by_line(&line) || by_id(&line)) && plan.iter().any(|line| by_line(&line)),
+                plan.iter().filter(of_orders).all(|line| by_line(&line) || by_id(&line))
+                    && plan.iter().any(|line| by_line(&line)),
                 "{place} on {kind:?}:\n{}",
                 plan.join("\n")
             );
