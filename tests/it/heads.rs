@@ -145,7 +145,7 @@ async fn a_round_grants_what_the_whole_queue_and_ledger_lead_to() {
         let mut crowd = Crowd { rig: &rig, issuer: issuer.clone(), orders: 0 };
         crowd.tenants().await;
         crowd.turns().await;
-        for n in 0..crowd.below(160) {
+        for n in 0..60 + crowd.below(140) {
             let name = format!("www.n{n}.example");
             crowd.order(&name).await;
             // Of every five names one has no room, and one has some.
