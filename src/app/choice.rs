@@ -14,7 +14,7 @@ use crate::model::look::{Ask, Seen};
 use crate::model::moment::Moment;
 use crate::model::order::OrderState;
 use crate::store::issuers::{self, IssuerRow};
-use crate::store::{dispatching, issuer_health};
+use crate::store::{issuer_health, ledger};
 
 /// Sets the issuer of the situation to the one that the name goes to now, and the finding on CAA to what was found for that one.
 /// What is on its way at a CA stays there, and with one issuer there is nothing to choose.
@@ -82,7 +82,7 @@ async fn ready_at(
     };
     let name = &s.domain.hostname;
     let mut tx = app.store.read().await?;
-    let spent = dispatching::spent_of(&mut tx, &row.id, &[name.registered_domain(), name.as_str()]).await?;
+    let spent = ledger::of_keys(&mut tx, &row.id, [name.registered_domain(), name.as_str()]).await?;
     drop(tx);
     // The spends of an order of its own do not stand in its way.
     let own = u32::from(s.order.as_ref().is_some_and(|o| o.state == OrderState::Granted && o.issuer_id == row.id));

@@ -1,21 +1,24 @@
 //! The dispatcher: one round gives the grants of one issuer, under the lock of its row, in one transaction.
 //!
-//! A round reads no more of the queue than it can grant: the heads of the lanes. Orders whose own limits have no room are set
-//! aside until those have, so that the next page of heads is free of them.
+//! A round reads no more than it can grant. What the account has spent comes first: where that leaves nothing, nothing else is
+//! read. Of the queue it reads the heads of the lanes, and of the ledger the rows under their names. Orders whose own limits have
+//! no room are set aside until those have, and the heads are read anew; so what is granted is what the whole queue and the
+//! whole ledger would have led to.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use super::{App, AppError};
 use crate::mint;
-use crate::model::dispatch::{Dispatched, dispatch};
+use crate::model::dispatch::{Dispatched, Waiting, dispatch};
 use crate::model::id::{DomainId, GrantId, IssuerId, OrderId};
 use crate::model::issuer::{Circuit, PATIENCE};
-use crate::model::ledger::{Bucket, GRANT_LIFE, Limit, UNANSWERED};
+use crate::model::ledger::{Bucket, GRANT_LIFE, Limit, Spent, UNANSWERED};
 use crate::model::limits::{ACCOUNT, LimitName, Limits, spends};
 use crate::model::moment::Moment;
-use crate::store::dispatching::{self, NewGrant, Terms, WaitingRow};
-use crate::store::{issuer_health, issuers};
+use crate::store::dispatching::{self, NewGrant, Terms};
+use crate::store::heads::{WaitingRow, heads};
+use crate::store::{StoreResult, Tx, issuer_health, issuers, ledger};
 
 /// The most that one round grants.
 const MOST: u32 = 1_000;
@@ -40,6 +43,7 @@ pub async fn round(app: &App) -> Result<Option<Moment>, AppError> {
 
 /// One round for one issuer.
 async fn round_of(app: &App, id: &IssuerId, others: bool) -> Result<Option<Moment>, AppError> {
+    dispatching::line_up(&app.store, id, app.env.now()).await?;
     let mut tx = app.store.begin().await?;
     let Some(issuer) = issuers::lock(&mut tx, id).await? else { return Ok(None) };
     let now = app.env.now();
@@ -68,9 +72,8 @@ async fn round_of(app: &App, id: &IssuerId, others: bool) -> Result<Option<Momen
         tx.commit().await?;
         return Ok(later);
     }
-    let spent = dispatching::spent(&mut tx, id, now).await?;
     let limit = issuer.limits.get(&LimitName::OrdersPerAccount).copied();
-    let account = spent.get(&(LimitName::OrdersPerAccount, ACCOUNT.to_owned())).copied().unwrap_or_default();
+    let account = ledger::of_account(&mut tx, id).await?;
     let free = room(account, limit, now).min(if probing { 1 } else { MOST });
     if free == 0 {
         tx.commit().await?;
@@ -79,11 +82,12 @@ async fn round_of(app: &App, id: &IssuerId, others: bool) -> Result<Option<Momen
     let turn = u64::try_from(issuer.granted).unwrap_or(0);
     let mut grants = Vec::new();
     let mut next = later;
-    for _ in 0..PAGES {
+    for page in 1..=PAGES {
         // One more than can be granted, so that there is somebody to tell when the next round is due.
-        let heads = dispatching::heads(&mut tx, id, now, free + 1).await?;
-        let given =
-            dispatch(&heads.iter().map(|h| h.waiting.clone()).collect::<Vec<_>>(), &issuer.limits, &spent, turn, now);
+        let heads = heads(&mut tx, id, now, free + 1).await?;
+        let spent = spent_by(&mut tx, id, account, &heads).await?;
+        let waiting: Vec<Waiting> = heads.iter().map(|h| h.waiting.clone()).collect();
+        let given = dispatch(&waiting, &issuer.limits, &spent, turn, now);
         let held: Vec<(OrderId, LimitName, Moment)> = given
             .places
             .iter()
@@ -98,21 +102,20 @@ async fn round_of(app: &App, id: &IssuerId, others: bool) -> Result<Option<Momen
             }
             issuers::ask_for_looks(&mut tx, &long, now).await?;
         }
+        let rooms = held.iter().map(|(.., room)| *room).min();
+        next = next.into_iter().chain(rooms).min();
+        // Whoever was set aside made room for others, whom nobody has read yet: it is they who may come first.
+        if !held.is_empty() && page < PAGES {
+            continue;
+        }
         if !given.grants.is_empty() {
             let expires_at = now + GRANT_LIFE;
             let terms = Terms { issuer: id, turn, expires_at, spend_deadline: expires_at + UNANSWERED };
             let chosen = chosen(app, &given, &heads, &issuer.limits);
             grants = dispatching::give(&mut tx, &terms, chosen, now).await?;
         }
-        next = given.next_at().into_iter().chain(later).min();
-        if held.is_empty() {
-            break;
-        }
-        // Whoever was set aside made room for others, whom nobody has read yet.
-        next = Some(now);
-        if !given.grants.is_empty() {
-            break;
-        }
+        next = if held.is_empty() { given.next_at().into_iter().chain(next).min() } else { Some(now) };
+        break;
     }
     for g in &grants {
         app.wake.wake(&mut tx, &g.domain_id, now).await?;
@@ -125,6 +128,15 @@ async fn round_of(app: &App, id: &IssuerId, others: bool) -> Result<Option<Momen
         tracing::info!(issuer.name = %issuer.name, grants = grants.len(), "grants given");
     }
     Ok(next)
+}
+
+/// What the account and the names of the heads have spent.
+async fn spent_by(tx: &mut Tx, id: &IssuerId, account: Bucket, heads: &[WaitingRow]) -> StoreResult<Spent> {
+    let names = heads.iter().map(|h| &h.waiting.name);
+    let keys = names.flat_map(|name| [name.registered_domain(), name.as_str()]);
+    let mut spent = ledger::of_keys(tx, id, keys).await?;
+    spent.insert((LimitName::OrdersPerAccount, ACCOUNT.to_owned()), account);
+    Ok(spent)
 }
 
 fn domains_of<'a>(orders: impl Iterator<Item = &'a OrderId>, heads: &[WaitingRow]) -> Vec<DomainId> {

@@ -348,13 +348,13 @@ impl Run {
             let n = 1 + self.world.hand.below(BOUNDARIES);
             self.world.blade.set(usize::try_from(n).unwrap_or(1));
         }
-        let snapshot = app::fleet::snapshot(&self.world.app).await?;
-        let places = snapshot.queues.iter().flat_map(|queue| &queue.orders);
+        let played = app::fleet::played(&self.world.app).await?;
+        let places = played.queues.iter().flat_map(|queue| &queue.orders);
         self.told.extend(places.filter_map(|o| Some(Told { order: o.order_id.clone(), at: now, eta: o.eta? })));
         let point = HourPoint {
             hour: now.since(self.options.start).as_secs() / HOUR.as_secs(),
             certificates: self.served_at.len(),
-            waiting: snapshot.queues.iter().map(|queue| queue.waiting).sum(),
+            waiting: played.queues.iter().map(|queue| queue.waiting).sum(),
         };
         hourly(&point);
         self.points.push(point);

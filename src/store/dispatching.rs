@@ -1,13 +1,13 @@
-//! The dispatcher's reads and writes: waiting orders, the ledger with its open spends, grants.
+//! The dispatcher's writes, and what it asks before: what is over, whether anybody waits, grants, who is set aside.
+//!
+//! Whom it reads of the queue is in `heads`, what was spent in `ledger`.
 
 use std::collections::BTreeMap;
 
 use super::record::nudge;
-use super::{Row, Stmt, StoreResult, Tx, sql};
-use crate::model::dispatch::Waiting;
-use crate::model::hostname::Hostname;
+use super::{Stmt, Store, StoreResult, Tx, sql};
 use crate::model::id::{DomainId, GrantId, IssuerId, OrderId, TenantId};
-use crate::model::ledger::{Bucket, Limit, Spent};
+use crate::model::ledger::Limit;
 use crate::model::limits::{Counted, LimitName};
 use crate::model::moment::Moment;
 use crate::model::order::Lane;
@@ -15,29 +15,51 @@ use crate::model::order::Lane;
 /// How many grants go into one round trip.
 const CHUNK: usize = 20;
 
-/// An order that waits, with the domain to wake.
-pub struct WaitingRow {
-    /// What `dispatch` decides by.
-    pub waiting: Waiting,
-    /// Whose order it is.
-    pub domain_id: DomainId,
-}
-
-/// What `dispatch` decides by, from a row that has `id`, `tenant_id`, `lane`, `not_before`, `served` and `hostname`.
-pub(super) fn waiting_of(row: &Row) -> StoreResult<Waiting> {
-    Ok(Waiting {
-        order_id: row.parse("id")?,
-        tenant_id: row.parse("tenant_id")?,
-        lane: row.parse("lane")?,
-        not_before: row.moment("not_before")?,
-        served: u64::try_from(row.int("served")?).unwrap_or(0),
-        name: Hostname::trusted(&row.text("hostname")?),
-    })
-}
+/// So much of what is over is seen to in one round; the next goes on.
+const OVER: i64 = 200;
 
 /// Takes back grants that nobody used in time, settles spends whose calls were never answered, and forgets rows of the ledger
-/// that say no more than a missing one.
+/// that say no more than a missing one. A look at the first of each tells whether there is anything to do.
 pub async fn close_overdue(tx: &mut Tx, issuer: &IssuerId, now: Moment) -> StoreResult<()> {
+    let stmt = sql("SELECT (SELECT min(expires_at) FROM grants WHERE issuer_id = $1 AND state = 'open') AS grants, \
+           (SELECT min(deadline) FROM spends WHERE issuer_id = $1 AND counts = 'order') AS spends, \
+           (SELECT min(tat) FROM ledger WHERE issuer_id = $1 AND key <> 'account') AS ledger");
+    let Some(first) = tx.fetch_optional(stmt.bind(issuer.as_str())).await? else { return Ok(()) };
+    let is_over = |column| first.opt_moment(column).map(|at| at.is_some_and(|at| at <= now));
+    if is_over("grants")? {
+        take_back(tx, issuer, now).await?;
+    }
+    if is_over("ledger")? {
+        forget_past(tx, issuer, now).await?;
+    }
+    if is_over("spends")? {
+        settle_unanswered(tx, issuer, now).await?;
+    }
+    Ok(())
+}
+
+async fn forget_past(tx: &mut Tx, issuer: &IssuerId, now: Moment) -> StoreResult<()> {
+    let past = sql("SELECT limit_name, key FROM ledger \
+         WHERE issuer_id = $1 AND tat <= $2 AND key <> 'account' ORDER BY tat LIMIT $3");
+    let past = tx.fetch_all(past.bind(issuer.as_str()).bind(now).bind(OVER)).await?;
+    for chunk in past.chunks(CHUNK) {
+        let mut gone = Vec::with_capacity(chunk.len());
+        for row in chunk {
+            // Unless something was spent of it just now.
+            gone.push(
+                sql("DELETE FROM ledger WHERE issuer_id = $1 AND key = $2 AND limit_name = $3 AND tat <= $4")
+                    .bind(issuer.as_str())
+                    .bind(row.text("key")?)
+                    .bind(row.text("limit_name")?)
+                    .bind(now),
+            );
+        }
+        tx.batch(gone).await?;
+    }
+    Ok(())
+}
+
+async fn take_back(tx: &mut Tx, issuer: &IssuerId, now: Moment) -> StoreResult<()> {
     for stmt in [
         sql("UPDATE domains SET due_at = $2, nudged = generation WHERE id IN (SELECT o.domain_id FROM orders o \
              JOIN grants g ON g.order_id = o.id WHERE o.issuer_id = $1 AND o.state = 'granted' \
@@ -49,16 +71,20 @@ pub async fn close_overdue(tx: &mut Tx, issuer: &IssuerId, now: Moment) -> Store
         sql("DELETE FROM spends WHERE issuer_id = $1 \
              AND grant_id IN (SELECT id FROM grants WHERE state = 'open' AND expires_at <= $2)"),
         sql("UPDATE grants SET state = 'returned' WHERE issuer_id = $1 AND state = 'open' AND expires_at <= $2"),
-        sql("DELETE FROM ledger WHERE issuer_id = $1 AND tat <= $2 AND key <> 'account'"),
     ] {
         tx.execute(stmt.bind(issuer.as_str()).bind(now)).await?;
     }
+    Ok(())
+}
+
+async fn settle_unanswered(tx: &mut Tx, issuer: &IssuerId, now: Moment) -> StoreResult<()> {
     let unanswered = tx
         .fetch_all(
             sql("SELECT grant_id, limit_name, key, interval_us, deadline FROM spends \
-                 WHERE issuer_id = $1 AND deadline <= $2 ORDER BY deadline")
+                 WHERE issuer_id = $1 AND counts = 'order' AND deadline <= $2 ORDER BY deadline LIMIT $3")
             .bind(issuer.as_str())
-            .bind(now),
+            .bind(now)
+            .bind(OVER),
         )
         .await?;
     for row in unanswered {
@@ -84,37 +110,6 @@ pub async fn close_overdue(tx: &mut Tx, issuer: &IssuerId, now: Moment) -> Store
     Ok(())
 }
 
-/// The ledger with its open spends, read as one: an answer that settles meanwhile is seen whole or not at all. Rows that lie in
-/// the past say no more than missing ones.
-pub async fn spent(tx: &mut Tx, issuer: &IssuerId, now: Moment) -> StoreResult<Spent> {
-    let stmt = sql("SELECT limit_name, key, tat, 0 AS open FROM ledger WHERE issuer_id = $1 AND tat > $2 \
-         UNION ALL SELECT limit_name, key, 0 AS tat, count(*) AS open FROM spends WHERE issuer_id = $1 GROUP BY limit_name, key")
-    .bind(issuer.as_str())
-    .bind(now);
-    spent_in(&tx.fetch_all(stmt).await?)
-}
-
-/// The rows of two keys, with their open spends.
-pub async fn spent_of(tx: &mut Tx, issuer: &IssuerId, [one, other]: &[&str; 2]) -> StoreResult<Spent> {
-    let stmt = sql("SELECT limit_name, key, tat, 0 AS open FROM ledger WHERE issuer_id = $1 AND key IN ($2, $3) \
-         UNION ALL SELECT limit_name, key, 0 AS tat, count(*) AS open FROM spends WHERE issuer_id = $1 AND key IN ($2, $3) \
-         GROUP BY limit_name, key")
-    .bind(issuer.as_str())
-    .bind(*one)
-    .bind(*other);
-    spent_in(&tx.fetch_all(stmt).await?)
-}
-
-fn spent_in(rows: &[Row]) -> StoreResult<Spent> {
-    let mut spent = Spent::new();
-    for row in rows {
-        let bucket: &mut Bucket = spent.entry((row.parse("limit_name")?, row.text("key")?)).or_default();
-        bucket.tat = bucket.tat.max(row.moment("tat")?);
-        bucket.open = bucket.open.saturating_add(u32::try_from(row.int("open")?).unwrap_or(u32::MAX));
-    }
-    Ok(spent)
-}
-
 /// When the next order that may not be placed yet becomes eligible.
 pub async fn next_eligible(tx: &mut Tx, issuer: &IssuerId, now: Moment) -> StoreResult<Option<Moment>> {
     let stmt = sql("SELECT min(not_before) AS at FROM orders \
@@ -133,23 +128,17 @@ pub async fn anybody(tx: &mut Tx, issuer: &IssuerId, now: Moment) -> StoreResult
     Ok(tx.fetch_optional(stmt).await?.is_some())
 }
 
-/// The heads of the queue: of each lane as many orders that may be placed, in the order in which its tenants take turns, so that
-/// a round reads what it can grant and not the whole queue. Sorted by age.
-pub async fn heads(tx: &mut Tx, issuer: &IssuerId, now: Moment, of_lane: u32) -> StoreResult<Vec<WaitingRow>> {
-    let stmt = sql("SELECT id, lane, not_before, domain_id, tenant_id, hostname, served FROM ( \
-           SELECT q.*, ROW_NUMBER() OVER (PARTITION BY q.lane ORDER BY q.nth, q.served, q.id) AS place FROM ( \
-             SELECT o.id, o.lane, o.not_before, o.domain_id, d.tenant_id, d.hostname, COALESCE(u.served, 0) AS served, \
-               ROW_NUMBER() OVER (PARTITION BY o.lane, d.tenant_id ORDER BY o.id) AS nth \
-             FROM orders o JOIN domains d ON d.id = o.domain_id \
-             JOIN tenants t ON t.id = d.tenant_id AND t.status <> 'deleted' \
-             LEFT JOIN turns u ON u.issuer_id = o.issuer_id AND u.lane = o.lane AND u.tenant_id = d.tenant_id \
-             WHERE o.issuer_id = $1 AND o.state = 'waiting' AND o.not_before <= $2) q) p \
-         WHERE place <= $3 ORDER BY id")
-    .bind(issuer.as_str())
-    .bind(now)
-    .bind(i64::from(of_lane));
-    let rows = tx.fetch_all(stmt).await?;
-    rows.iter().map(|row| Ok(WaitingRow { waiting: waiting_of(row)?, domain_id: row.parse("domain_id")? })).collect()
+/// Orders that were set aside stand in their lines again once their limits can have room for them. Apart from a round's own
+/// transaction, which locks domains after orders.
+pub async fn line_up(store: &Store, issuer: &IssuerId, now: Moment) -> StoreResult<()> {
+    let ripe = sql("SELECT 1 AS n FROM orders \
+         WHERE issuer_id = $1 AND state = 'waiting' AND held_by IS NOT NULL AND not_before <= $2 LIMIT 1");
+    if store.query(ripe.bind(issuer.as_str()).bind(now)).await?.is_empty() {
+        return Ok(());
+    }
+    let stmt = sql("UPDATE orders SET held_by = NULL \
+         WHERE issuer_id = $1 AND state = 'waiting' AND held_by IS NOT NULL AND not_before <= $2");
+    store.execute(stmt.bind(issuer.as_str()).bind(now)).await.map(|_| ())
 }
 
 /// Orders whose own limits have no room wait until they have, out of the way of all others.
@@ -168,7 +157,9 @@ pub async fn hold(tx: &mut Tx, held: &[(OrderId, LimitName, Moment)]) -> StoreRe
 
 /// Whether a call is on its way at an issuer, or may begin at any moment.
 pub async fn is_asking(tx: &mut Tx, issuer: &IssuerId) -> StoreResult<bool> {
-    let stmt = sql("SELECT 1 AS n FROM orders WHERE issuer_id = $1 AND state = 'granted' LIMIT 1").bind(issuer.as_str());
+    let stmt = sql("SELECT 1 AS n FROM orders \
+         WHERE issuer_id = $1 AND state = 'granted' AND state NOT IN ('issued', 'failed', 'lost') LIMIT 1");
+    let stmt = stmt.bind(issuer.as_str());
     Ok(tx.fetch_optional(stmt).await?.is_some())
 }
 

@@ -192,15 +192,16 @@ impl Batch {
                 sql("UPDATE attempts SET closed_at = $2 WHERE id = $1").bind(d.attempt_id.as_str()).bind(now),
             ),
             Write::OpenOrder { id, purpose, lane, issuer_id, not_before } => self.free(
-                sql("INSERT INTO orders (id, domain_id, purpose, lane, issuer_id, state, state_since, not_before, created_at) \
-                     VALUES ($1, $2, $3, $4, $5, 'waiting', $6, $7, $6)")
+                sql("INSERT INTO orders (id, domain_id, tenant_id, purpose, lane, issuer_id, state, state_since, not_before, \
+                       created_at) VALUES ($1, $2, $8, $3, $4, $5, 'waiting', $6, $7, $6)")
                 .bind(id.as_str())
                 .bind(d.id.as_str())
                 .bind(purpose.as_str())
                 .bind(lane.as_str())
                 .bind(issuer_id.as_str())
                 .bind(now)
-                .bind(*not_before),
+                .bind(*not_before)
+                .bind(d.tenant_id.as_str()),
             ),
             Write::Order { order, was, problem } => self.guarded(order_row(order, was.as_str(), problem.as_deref())),
             Write::OrderKey { id, sealed } => self.guarded(

@@ -77,7 +77,7 @@ async fn b34_a_limit_of_one_domain_stops_nobody_else() {
     let budgets = app::fleet::budgets(&rig.app).await.unwrap();
     let row = budgets[0].tokens.iter().find(|t| t.limit_name == LimitName::CertificatesPerDomain).unwrap();
     assert_eq!((row.key.as_str(), row.left, row.closed.as_ref().unwrap().why), ("acme.test", 0, Closed::Others));
-    let queues = app::fleet::snapshot(&rig.app).await.unwrap();
+    let queues = app::fleet::played(&rig.app).await.unwrap();
     assert_eq!(queues.queues[0].orders.len(), 2);
     assert!(queues.queues[0].orders.iter().all(|o| o.held.is_some_and(|(l, _)| l == LimitName::CertificatesPerDomain)));
     assert!(rig.active_since(&id).await.is_none() && rig.active_since(&sibling).await.is_none());

@@ -15,7 +15,8 @@ use nameplate::model::moment::Moment;
 use nameplate::model::standing::Standing;
 use nameplate::store::fleet::counts;
 use nameplate::store::fleet::lists::After;
-use nameplate::store::{dispatching, issuers, sql};
+use nameplate::store::heads::heads;
+use nameplate::store::{issuers, ledger, sql};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
@@ -247,13 +248,13 @@ async fn positions_are_the_dispatchers() {
     }
     rig.pass(Duration::from_secs(20)).await;
     let now = rig.env.now();
-    let taken = fleet::snapshot(&rig.app).await.unwrap();
+    let taken = fleet::played(&rig.app).await.unwrap();
     let queue = &taken.queues[0];
     assert!(queue.orders.len() >= 5, "{} wait", queue.orders.len());
     let issuer = issuers::list(&rig.app.store).await.unwrap().remove(0);
     let mut tx = rig.app.store.read().await.unwrap();
-    let waiting = dispatching::heads(&mut tx, &issuer.id, now, 100).await.unwrap();
-    let spent = dispatching::spent(&mut tx, &issuer.id, now).await.unwrap();
+    let waiting = heads(&mut tx, &issuer.id, now, 100).await.unwrap();
+    let spent = ledger::whole(&mut tx, &issuer.id, now).await.unwrap();
     drop(tx);
     let list: Vec<Waiting> = waiting.iter().map(|w| w.waiting.clone()).collect();
     let turn = u64::try_from(issuer.granted).unwrap();

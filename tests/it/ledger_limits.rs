@@ -158,7 +158,7 @@ async fn b34_a_crowded_domain_keeps_nobody_else_waiting() {
     let began = rig.env.now();
     rig.until_active(&late, HOUR).await;
     assert!(rig.env.now().since(began) < Duration::from_secs(240), "it took {:?}", rig.env.now().since(began));
-    let taken = app::fleet::snapshot(&rig.app).await.unwrap();
+    let taken = app::fleet::played(&rig.app).await.unwrap();
     let waiting = &taken.queues[0].orders;
     assert_eq!(waiting.len(), 2);
     for order in waiting {

@@ -58,6 +58,7 @@ mod feed;
 mod fleet;
 mod fleet_pages;
 mod fleet_plans;
+mod heads;
 mod issuers;
 mod kill;
 mod ledger;

@@ -3,8 +3,8 @@
 use crate::app::{App, AppError};
 use crate::model::bulk_plan::{Asked, Crowd, Plan, plan};
 use crate::model::id::ImportId;
-use crate::model::limits::{ACCOUNT, LimitName};
-use crate::store::{bulk_rows, dispatching, issuers};
+use crate::model::limits::LimitName;
+use crate::store::{bulk_rows, issuers, ledger};
 
 /// The plan of an import whose rows have their verdicts, at the issuer that is asked first; none while there is no issuer.
 pub async fn of(app: &App, id: &ImportId) -> Result<Option<Plan>, AppError> {
@@ -21,8 +21,7 @@ pub async fn of(app: &App, id: &ImportId) -> Result<Option<Plan>, AppError> {
         }
         None => Vec::new(),
     };
-    let spent = dispatching::spent_of(&mut tx, &issuer.id, &[ACCOUNT, ACCOUNT]).await?;
-    let used = spent.get(&(LimitName::OrdersPerAccount, ACCOUNT.to_owned())).copied().unwrap_or_default();
+    let used = ledger::of_account(&mut tx, &issuer.id).await?;
     let ahead = bulk_rows::waiting(&mut tx, &issuer.id).await?;
     let crowds = crowds.into_iter().map(|(registered, names, bucket)| Crowd { registered, names, bucket }).collect();
     let account = limit(LimitName::OrdersPerAccount).map(|limit| (limit, used));

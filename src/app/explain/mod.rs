@@ -7,7 +7,7 @@ mod document;
 mod words;
 
 use super::App;
-use super::fleet::{place_of, snapshot};
+use super::fleet::{place_of, played};
 use super::show::{self, DomainView};
 use super::tokens::Principal;
 use crate::model::claim::Claim;
@@ -133,8 +133,8 @@ async fn edges(tx: &mut Tx, inside: &InsideRow, domain: &DomainView, now: Moment
 
 /// Where a domain's order stands in the queue, by the function that gives the grants; nothing while it waits for none.
 pub async fn place(app: &App, id: &DomainId, operator: bool, now: Moment) -> StoreResult<Option<PlaceStory>> {
-    let snapshot = snapshot(app).await?;
-    let Some((queue, order)) = place_of(&snapshot.queues, id) else { return Ok(None) };
+    let played = played(app).await?;
+    let Some((queue, order)) = place_of(&played.queues, id) else { return Ok(None) };
     let held = match order.held {
         Some((limit, until)) => {
             let key = limit.key(&order.hostname);

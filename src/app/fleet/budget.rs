@@ -1,9 +1,7 @@
 //! What the CAs still let us spend, from the rows of the ledger, and how the CAs are.
 
-use std::collections::HashMap;
-
 use super::queue::{IssuerQueue, Queued};
-use super::snapshot::snapshot;
+use super::snapshot::played;
 use crate::app::App;
 use crate::model::issuer::{Circuit, Health};
 use crate::model::ledger::{Bucket, Limit};
@@ -15,8 +13,6 @@ use crate::store::{StoreResult, issuer_health};
 
 /// So many rows of an issuer's ledger are shown: the account's, what the CA closed, and the emptiest.
 const LEDGER_ROWS: i64 = 30;
-/// So many of those who wait are named.
-const FIRST: usize = 3;
 
 /// One limit and key.
 #[derive(Clone, Debug)]
@@ -84,37 +80,24 @@ pub struct Budget {
 /// The budgets of all issuers, the preferred first.
 pub async fn budgets(app: &App) -> StoreResult<Vec<Budget>> {
     let now = app.env.now();
-    let snapshot = snapshot(app).await?;
+    let played = played(app).await?;
     let issuers = issuers::list(&app.store).await?;
     let mut health = issuer_health::all(&app.store).await?;
     let mut tx = app.store.read().await?;
     let mut all = Vec::with_capacity(issuers.len());
     for issuer in issuers {
         let rows = queue::ledger(&mut tx, &issuer.id, LEDGER_ROWS).await?;
-        let queue = snapshot.queues.iter().find(|q| q.issuer == issuer.name);
-        let waiters = queue.map(waiters).unwrap_or_default();
+        let queue = played.queues.iter().find(|q| q.issuer == issuer.name);
         let health = health.remove(&issuer.id).unwrap_or_default();
-        all.push(budget(issuer, rows, health, &waiters, now));
+        all.push(budget(issuer, rows, health, queue, now));
     }
     Ok(all)
 }
 
-/// Who waits for which limit and key, soonest first: those whose own limits have no room for those, all others for the account.
-fn waiters(queue: &IssuerQueue) -> Waiters<'_> {
-    let mut all = Waiters::new();
-    for order in queue.orders.iter().filter(|o| o.position > 0) {
-        let limit = order.held.map_or(LimitName::OrdersPerAccount, |(limit, _)| limit);
-        all.entry((limit, limit.key(&order.hostname))).or_default().push(order);
-    }
-    all
-}
-
-type Waiters<'a> = HashMap<(LimitName, &'a str), Vec<&'a Queued>>;
-
-fn budget(issuer: IssuerRow, rows: Vec<LedgerRow>, health: Health, waiters: &Waiters<'_>, now: Moment) -> Budget {
+fn budget(issuer: IssuerRow, rows: Vec<LedgerRow>, health: Health, queue: Option<&IssuerQueue>, now: Moment) -> Budget {
     let limits = &issuer.limits;
     let tokens: Vec<Tokens> =
-        rows.into_iter().filter_map(|row| Some(tokens(*limits.get(&row.limit)?, row, waiters, now))).collect();
+        rows.into_iter().filter_map(|row| Some(tokens(*limits.get(&row.limit)?, row, queue, now))).collect();
     let account = tokens.iter().find(|t| t.limit_name == LimitName::OrdersPerAccount);
     let closed = account.filter(|t| t.closed.is_some()).map(|t| t.next_at);
     let circuit = health.circuit(now);
@@ -133,9 +116,8 @@ fn budget(issuer: IssuerRow, rows: Vec<LedgerRow>, health: Health, waiters: &Wai
     }
 }
 
-fn tokens(limit: Limit, row: LedgerRow, waiters: &Waiters<'_>, now: Moment) -> Tokens {
-    let all = waiters.get(&(row.limit, row.key.as_str())).map(Vec::as_slice).unwrap_or_default();
-    let (waiting, first) = (all.len(), all.iter().take(FIRST).map(|o| (*o).clone()).collect());
+fn tokens(limit: Limit, row: LedgerRow, queue: Option<&IssuerQueue>, now: Moment) -> Tokens {
+    let (waiting, first) = queue.map(|q| q.waiting_for(row.limit, &row.key)).unwrap_or_default();
     let bucket = Bucket { tat: row.tat, open: u32::try_from(row.open).unwrap_or(u32::MAX) };
     let left = bucket.available(limit, now);
     let shut = |why| Shut { why, said: row.said.unwrap_or_default(), link: row.link, at: row.closed_at.unwrap_or(now) };

@@ -1,7 +1,7 @@
 //! What an operator sees: the fleet in numbers, what is stuck, the queue, the budget, the edges.
 //!
-//! Numbers over the whole fleet come from a [`Snapshot`], which is counted afresh for a small fleet and kept for a moment for a
-//! large one, with its age; everything else is a page of a list by an index. May import what `app` may. To fake it: a store in
+//! Numbers over the whole fleet come from a [`Snapshot`], places in the queues from what was [`Played`]; both are taken afresh
+//! for a small fleet and kept for a moment for a large one, with their age; everything else is a page of a list by an index. May import what `app` may. To fake it: a store in
 //! memory. How to get it wrong: count in a page.
 
 mod budget;
@@ -14,7 +14,7 @@ pub use budget::{Budget, Shut, Tokens, budgets};
 pub use edges::{EdgeView, Edges, edges};
 pub use overview::{Overview, StuckGroup, overview};
 pub use queue::{IssuerQueue, Queued, place_of};
-pub use snapshot::{HORIZON_DAYS, Snapshot, Snapshots, snapshot};
+pub use snapshot::{HORIZON_DAYS, Played, Snapshot, Snapshots, played, snapshot};
 
 use std::collections::HashMap;
 

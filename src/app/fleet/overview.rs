@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Budget, Edges, Snapshot, budgets, edges, snapshot};
+use super::{Budget, Edges, Played, Snapshot, budgets, edges, played, snapshot};
 use crate::app::App;
 use crate::model::evidence::Actor;
 use crate::model::standing::Standing;
@@ -33,6 +33,8 @@ pub struct StuckGroup {
 pub struct Overview {
     /// The numbers.
     pub snapshot: Arc<Snapshot>,
+    /// The queues.
+    pub played: Arc<Played>,
     /// What is stuck: who acts first is asked first, then the larger group.
     pub groups: Vec<StuckGroup>,
     /// How many groups are not shown.
@@ -47,7 +49,7 @@ pub struct Overview {
 
 /// Everything on the first page.
 pub async fn overview(app: &App) -> StoreResult<Overview> {
-    let snapshot = snapshot(app).await?;
+    let (snapshot, played) = (snapshot(app).await?, played(app).await?);
     let mut sizes: BTreeMap<Standing, i64> = BTreeMap::new();
     for count in &snapshot.counts {
         if let Some(standing) = count.standing.filter(|s| s.is_stuck()) {
@@ -66,5 +68,5 @@ pub async fn overview(app: &App) -> StoreResult<Overview> {
     }
     let ended = counts::ended(&mut tx, app.env.now(), ENDED).await?;
     drop(tx);
-    Ok(Overview { snapshot, groups, more_groups, ended, budgets: budgets(app).await?, edges: edges(app).await? })
+    Ok(Overview { snapshot, played, groups, more_groups, ended, budgets: budgets(app).await?, edges: edges(app).await? })
 }

@@ -4,7 +4,7 @@ use crate::model::dispatch::Waiting;
 use crate::model::id::{DomainId, IssuerId};
 use crate::model::limits::{Closed, LimitName};
 use crate::model::moment::Moment;
-use crate::store::dispatching::waiting_of;
+use crate::store::heads::waiting_of;
 use crate::store::{Row, StoreResult, Tx, sql};
 
 /// A waiting order with whose it is.
@@ -27,31 +27,38 @@ fn read(row: &Row) -> StoreResult<QueuedRow> {
     })
 }
 
-/// The whole queue of an issuer, oldest first: everything that has a place.
+/// So many rows are read at once of what is read whole: in between others get their turn, at the database and here.
+pub(in crate::store) const PAGE: usize = 1_000;
+
+/// The whole queue of an issuer, oldest first: everything that has a place. Read page by page.
 pub async fn waiting(tx: &mut Tx, issuer: &IssuerId) -> StoreResult<Vec<QueuedRow>> {
-    let query = sql("SELECT o.id, o.lane, o.not_before, o.domain_id, o.held_by, d.tenant_id, d.hostname, t.slug, \
-           COALESCE(u.served, 0) AS served \
-         FROM orders o JOIN domains d ON d.id = o.domain_id JOIN tenants t ON t.id = d.tenant_id AND t.status <> 'deleted' \
-         LEFT JOIN turns u ON u.issuer_id = o.issuer_id AND u.lane = o.lane AND u.tenant_id = d.tenant_id \
-         WHERE o.issuer_id = $1 AND o.state = 'waiting' AND o.not_before < $2 ORDER BY o.id")
-    .bind(issuer.as_str())
-    .bind(Moment::NEVER);
-    tx.fetch_all(query).await?.iter().map(read).collect()
+    let mut all: Vec<QueuedRow> = Vec::new();
+    loop {
+        let query = sql("SELECT o.id, o.lane, o.not_before, o.domain_id, o.held_by, o.tenant_id, d.hostname, t.slug, \
+               COALESCE(u.served, 0) AS served \
+             FROM orders o JOIN domains d ON d.id = o.domain_id JOIN tenants t ON t.id = o.tenant_id AND t.status <> 'deleted' \
+               LEFT JOIN turns u ON u.issuer_id = o.issuer_id AND u.lane = o.lane AND u.tenant_id = o.tenant_id \
+             WHERE o.issuer_id = $1 AND o.state = 'waiting' AND o.not_before < $2 AND o.id > $3 ORDER BY o.id LIMIT $4")
+        .bind(issuer.as_str())
+        .bind(Moment::NEVER)
+        .bind(all.last().map_or("", |row| row.waiting.order_id.as_str()))
+        .bind(i64::try_from(PAGE).unwrap_or(i64::MAX));
+        let page = tx.fetch_all(query).await?;
+        for row in &page {
+            all.push(read(row)?);
+        }
+        if page.len() < PAGE {
+            return Ok(all);
+        }
+    }
 }
 
-/// How many orders wait at an issuer, and how many of them are held back until their checks pass again.
-pub async fn sizes(tx: &mut Tx, issuer: &IssuerId) -> StoreResult<(i64, i64)> {
-    let held = sql("SELECT count(*) AS n FROM orders WHERE issuer_id = $1 AND state = 'waiting' AND not_before = $2")
+/// How many orders of an issuer are held back until their checks pass again.
+pub async fn held_back(tx: &mut Tx, issuer: &IssuerId) -> StoreResult<i64> {
+    let query = sql("SELECT count(*) AS n FROM orders WHERE issuer_id = $1 AND state = 'waiting' AND not_before = $2")
         .bind(issuer.as_str())
         .bind(Moment::NEVER);
-    let all = sql("SELECT count(*) AS n FROM orders WHERE issuer_id = $1 AND state = 'waiting' AND not_before < $2")
-        .bind(issuer.as_str())
-        .bind(Moment::NEVER);
-    let mut n = [0, 0];
-    for (n, query) in n.iter_mut().zip([all, held]) {
-        *n = tx.fetch_optional(query).await?.map_or(Ok(0), |row| row.int("n"))?;
-    }
-    Ok((n[0], n[1]))
+    tx.fetch_optional(query).await?.map_or(Ok(0), |row| row.int("n"))
 }
 
 /// A row of the ledger with its open spends.
@@ -71,10 +78,16 @@ pub struct LedgerRow {
 /// The ledger of an issuer: the account's row, what the CA closed, then the emptiest.
 pub async fn ledger(tx: &mut Tx, issuer: &IssuerId, limit: i64) -> StoreResult<Vec<LedgerRow>> {
     let query = sql("SELECT l.limit_name, l.key, l.tat, l.closed, l.said, l.link, l.closed_at, \
-           (SELECT count(*) FROM spends p WHERE p.issuer_id = l.issuer_id \
-             AND p.limit_name = l.limit_name AND p.key = l.key) AS open \
-         FROM ledger l WHERE l.issuer_id = $1 \
-         ORDER BY CASE WHEN l.key = 'account' THEN 0 WHEN l.closed IS NOT NULL THEN 1 ELSE 2 END, l.tat DESC LIMIT $2")
+           (SELECT count(*) FROM spends p WHERE p.issuer_id = $1 AND p.limit_name = l.limit_name AND p.key = l.key) AS open \
+         FROM ( \
+           SELECT 0 AS place, own.* FROM (SELECT * FROM ledger WHERE issuer_id = $1 AND key = 'account' LIMIT $2) own \
+           UNION ALL \
+           SELECT 1 AS place, shut.* FROM (SELECT * FROM ledger WHERE issuer_id = $1 AND closed IS NOT NULL AND key <> 'account' \
+             ORDER BY tat DESC LIMIT $2) shut \
+           UNION ALL \
+           SELECT 2 AS place, rest.* FROM (SELECT * FROM ledger WHERE issuer_id = $1 AND closed IS NULL AND key <> 'account' \
+             ORDER BY tat DESC LIMIT $2) rest \
+         ) l ORDER BY l.place, l.tat DESC LIMIT $2")
     .bind(issuer.as_str())
     .bind(limit);
     tx.fetch_all(query).await?.iter().map(ledger_row).collect()

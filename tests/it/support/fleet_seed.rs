@@ -86,6 +86,11 @@ fn spoken(postgres: bool, text: &str) -> &'static str {
 /// Writes `domains` domains of `tenants` tenants; each in turn belongs to the next tenant. `issuer` is the id of the issuer
 /// whose orders and certificates they are.
 pub async fn fill(store: &Store, domains: i64, tenants: i64, issuer: &str, now: Moment) {
+    write(store, domains, tenants, issuer, now).await;
+    analyze(store).await;
+}
+
+async fn write(store: &Store, domains: i64, tenants: i64, issuer: &str, now: Moment) {
     let postgres = store.postgres_pool().is_some();
     let say = |text: &str| -> Stmt { sql(spoken(postgres, text)) };
     let run = async |stmt: Stmt| {
@@ -142,8 +147,8 @@ pub async fn fill(store: &Store, domains: i64, tenants: i64, issuer: &str, now: 
          SELECT hostname, id, tenant_id, 'held', 1, claim_since, 0 FROM domains WHERE claim IN ('live', 'queued')"))
     .await;
     run(say(
-        "INSERT INTO orders (id, domain_id, purpose, lane, issuer_id, state, state_since, not_before, created_at) \
-         SELECT 'ord_' || substr(id, 5), id, 'first', CASE WHEN CAST(substr(id, 5) AS BIGINT) % 3 = 0 THEN 'bulk' ELSE 'single' END, \
+        "INSERT INTO orders (id, domain_id, tenant_id, purpose, lane, issuer_id, state, state_since, not_before, created_at) \
+         SELECT 'ord_' || substr(id, 5), id, tenant_id, 'first', CASE WHEN CAST(substr(id, 5) AS BIGINT) % 3 = 0 THEN 'bulk' ELSE 'single' END, \
            $1, CASE WHEN claim = 'live' THEN 'issued' ELSE 'waiting' END, claim_since, \
            CASE WHEN standing = 'order_waiting' OR claim = 'live' THEN claim_since ELSE 9223372036854775807 END, claim_since \
          FROM domains WHERE claim IN ('live', 'queued')",
@@ -170,6 +175,27 @@ pub async fn fill(store: &Store, domains: i64, tenants: i64, issuer: &str, now: 
          SELECT 'gra_' || substr(id, 5), issuer_id, id, state_since, state_since, 'used' FROM orders WHERE state = 'issued'",
     ))
     .await;
+    // What was issued within the last days still counts: of a registered domain for hours, of a name for a day and more.
+    run(say("INSERT INTO ledger (issuer_id, limit_name, key, tat, refusals) \
+         SELECT $1, 'certificates_per_name', hostname, $2 + CAST(substr(id, 5) AS BIGINT) * 1000000 + 1, 0 \
+         FROM domains WHERE claim = 'live' AND CAST(substr(id, 5) AS BIGINT) % 10 = 0")
+    .bind(issuer)
+    .bind(now))
+    .await;
+    run(say("INSERT INTO ledger (issuer_id, limit_name, key, tat, refusals) \
+         SELECT $1, 'certificates_per_domain', substr(hostname, length('support' || CAST(substr(id, 5) AS BIGINT)) + 2), \
+           $2 + CAST(substr(id, 5) AS BIGINT) * 1000000 + 1, 0 \
+         FROM domains WHERE claim = 'live' AND CAST(substr(id, 5) AS BIGINT) % 40 = 0")
+    .bind(issuer)
+    .bind(now))
+    .await;
+    run(say("INSERT INTO spends (grant_id, issuer_id, limit_name, key, interval_us, opened_at, deadline, counts) \
+         SELECT 'gra_' || substr(id, 5), $1, 'certificates_per_name', hostname, 120960000000, $2, $3, 'certificate' \
+         FROM domains WHERE claim = 'live' AND CAST(substr(id, 5) AS BIGINT) % 200 = 0")
+    .bind(issuer)
+    .bind(now)
+    .bind(Moment::NEVER))
+    .await;
     let kinds = ["claimed", "evidence_changed", "proven", "order_placed", "certificate_stored", "active"];
     for (kind, seq) in kinds.into_iter().zip(1_i64..) {
         run(say(
@@ -182,6 +208,10 @@ pub async fn fill(store: &Store, domains: i64, tenants: i64, issuer: &str, now: 
         .bind(kind))
         .await;
     }
+}
+
+/// Lets the database look at what it has.
+pub async fn analyze(store: &Store) {
     if let Some(pool) = store.postgres_pool() {
         sqlx::query("VACUUM ANALYZE").execute(pool).await.unwrap();
     } else if let Some(pool) = store.sqlite_pool() {

@@ -34,8 +34,8 @@ pub fn issuer(id: &IssuerId) -> Stmt {
 
 /// An order that waits.
 pub fn order(id: &OrderId, domain: &DomainId, issuer: &IssuerId, purpose: &'static str) -> Stmt {
-    sql("INSERT INTO orders (id, domain_id, purpose, lane, issuer_id, state, state_since, not_before, created_at) \
-         VALUES ($1, $2, $3, 'single', $4, 'waiting', 0, 0, 0)")
+    sql("INSERT INTO orders (id, domain_id, tenant_id, purpose, lane, issuer_id, state, state_since, not_before, created_at) \
+         SELECT $1, id, tenant_id, $3, 'single', $4, 'waiting', 0, 0, 0 FROM domains WHERE id = $2")
     .bind(id.as_str())
     .bind(domain.as_str())
     .bind(purpose)

@@ -91,7 +91,7 @@ fn page(overview: &Overview, now: Moment, min_edges: usize) -> Page {
     };
     Page {
         here: "overview",
-        counted: When::at(s.taken_at, now),
+        counted: When::at(s.taken_at.min(overview.played.taken_at), now),
         open,
         total: grouped(open),
         served: grouped(served),
@@ -100,7 +100,7 @@ fn page(overview: &Overview, now: Moment, min_edges: usize) -> Page {
         claims: claims(s),
         groups: overview.groups.iter().map(group).collect(),
         more_groups: overview.more_groups,
-        queues: queue_views(&s.queues, now, PLACES),
+        queues: queue_views(&overview.played.queues, now, PLACES),
         tokens: overview
             .budgets
             .iter()

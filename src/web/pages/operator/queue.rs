@@ -7,6 +7,7 @@ use axum::response::Html;
 use super::{Operator, When, grouped, when};
 use crate::app::fleet::{self, IssuerQueue};
 use crate::model::moment::Moment;
+use crate::model::order::Lane;
 use crate::web::problem::{Problem, html};
 use crate::web::state::WebState;
 use crate::web::texts::operator as o;
@@ -43,14 +44,13 @@ pub(super) fn queue_views(queues: &[IssuerQueue], now: Moment, places: usize) ->
 }
 
 fn view(q: &IssuerQueue, now: Moment, places: usize) -> QueueView {
-    let lanes = crate::model::order::Lane::ALL.iter();
     QueueView {
         issuer: q.issuer.clone(),
         waiting: grouped(q.waiting),
         held_back: grouped(q.held_back),
         paused: when(q.paused_until, now),
         has_account: q.has_account,
-        lanes: lanes.map(|lane| (lane.as_str(), q.orders.iter().filter(|o| o.lane == *lane).count())).collect(),
+        lanes: Lane::ALL.iter().map(|lane| (lane.as_str(), q.lanes.get(lane).copied().unwrap_or(0))).collect(),
         last: q.orders.last().and_then(|o| when(o.eta.map(|at| at.max(now)), now)),
         places: q
             .orders
@@ -80,11 +80,8 @@ struct Page {
 /// `GET /operator/queue`
 pub(in crate::web) async fn show(State(state): State<WebState>, _: Operator) -> Result<Html<String>, Problem> {
     let now = state.app.env.now();
-    let snapshot = fleet::snapshot(&state.app).await?;
-    let page = Page {
-        here: "queue",
-        counted: When::at(snapshot.taken_at, now),
-        queues: queue_views(&snapshot.queues, now, PLACES),
-    };
+    let played = fleet::played(&state.app).await?;
+    let page =
+        Page { here: "queue", counted: When::at(played.taken_at, now), queues: queue_views(&played.queues, now, PLACES) };
     html(&page)
 }

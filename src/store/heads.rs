@@ -1,0 +1,117 @@
+//! The heads of the queue: whom a round of the dispatcher may grant.
+//!
+//! Each lane has a line for each tenant that waits in it. The lines are found by skipping through an index from tenant to
+//! tenant, and of each its first order; so a round costs what it grants and how many tenants wait, however long their lines are.
+//! Orders that were set aside for a limit of their own, or are held back until their checks pass, stand in no line.
+
+use super::{Row, StoreResult, Tx, sql};
+use crate::model::dispatch::Waiting;
+use crate::model::hostname::Hostname;
+use crate::model::id::{DomainId, IssuerId, OrderId, TenantId};
+use crate::model::moment::Moment;
+use crate::model::order::Lane;
+
+/// An order that waits, with the domain to wake.
+pub struct WaitingRow {
+    /// What `dispatch` decides by.
+    pub waiting: Waiting,
+    /// Whose order it is.
+    pub domain_id: DomainId,
+}
+
+/// What `dispatch` decides by, from a row that has `id`, `tenant_id`, `lane`, `not_before`, `served` and `hostname`.
+pub(super) fn waiting_of(row: &Row) -> StoreResult<Waiting> {
+    Ok(Waiting {
+        order_id: row.parse("id")?,
+        tenant_id: row.parse("tenant_id")?,
+        lane: row.parse("lane")?,
+        not_before: row.moment("not_before")?,
+        served: u64::try_from(row.int("served")?).unwrap_or(0),
+        name: Hostname::trusted(&row.text("hostname")?),
+    })
+}
+
+fn head_of(row: &Row) -> StoreResult<WaitingRow> {
+    Ok(WaitingRow { waiting: waiting_of(row)?, domain_id: row.parse("domain_id")? })
+}
+
+/// Of each lane at least so many orders that may be placed, in the order in which its tenants take turns; all, where there are
+/// not so many. Sorted by age.
+pub async fn heads(tx: &mut Tx, issuer: &IssuerId, now: Moment, of_lane: u32) -> StoreResult<Vec<WaitingRow>> {
+    let mut all = Vec::new();
+    for lane in Lane::ALL {
+        all.append(&mut heads_of(tx, issuer, *lane, now, usize::try_from(of_lane).unwrap_or(usize::MAX)).await?);
+    }
+    all.sort_by(|a, b| a.waiting.order_id.cmp(&b.waiting.order_id));
+    Ok(all)
+}
+
+async fn heads_of(tx: &mut Tx, issuer: &IssuerId, lane: Lane, now: Moment, most: usize) -> StoreResult<Vec<WaitingRow>> {
+    let mut heads = firsts(tx, issuer, lane, now, most).await?;
+    let mut lines: Vec<(TenantId, OrderId)> =
+        heads.iter().map(|h| (h.waiting.tenant_id.clone(), h.waiting.order_id.clone())).collect();
+    // Where fewer tenants wait than may be granted, each has more than one turn.
+    while heads.len() < most && !lines.is_empty() {
+        let turns = (most - heads.len()).div_ceil(lines.len());
+        let mut longer = Vec::new();
+        for (tenant, last) in lines {
+            let more = more(tx, issuer, lane, now, (&tenant, &last), turns).await?;
+            if let Some(last) = more.last().filter(|_| more.len() == turns) {
+                longer.push((tenant, last.waiting.order_id.clone()));
+            }
+            heads.extend(more);
+        }
+        lines = longer;
+    }
+    Ok(heads)
+}
+
+/// The first orders of the lines of the tenants whose turns come first.
+async fn firsts(tx: &mut Tx, issuer: &IssuerId, lane: Lane, now: Moment, most: usize) -> StoreResult<Vec<WaitingRow>> {
+    let stmt = sql("WITH RECURSIVE lines (tenant_id) AS ( \
+           SELECT min(o.tenant_id) FROM orders o WHERE o.issuer_id = $1 AND o.lane = $2 \
+             AND o.state = 'waiting' AND o.held_by IS NULL AND o.not_before < 9223372036854775807 \
+           UNION ALL \
+           SELECT (SELECT min(o.tenant_id) FROM orders o WHERE o.issuer_id = $1 AND o.lane = $2 AND o.tenant_id > l.tenant_id \
+             AND o.state = 'waiting' AND o.held_by IS NULL AND o.not_before < 9223372036854775807) \
+           FROM lines l WHERE l.tenant_id IS NOT NULL \
+         ), firsts AS MATERIALIZED ( \
+           SELECT l.tenant_id, COALESCE(u.served, 0) AS served, ( \
+             SELECT min(o.id) FROM orders o WHERE o.issuer_id = $1 AND o.lane = $2 AND o.tenant_id = l.tenant_id \
+               AND o.state = 'waiting' AND o.held_by IS NULL AND o.not_before < 9223372036854775807 AND o.not_before <= $3) AS id \
+           FROM lines l JOIN tenants t ON t.id = l.tenant_id AND t.status <> 'deleted' \
+             LEFT JOIN turns u ON u.issuer_id = $1 AND u.lane = $2 AND u.tenant_id = l.tenant_id \
+         ) \
+         SELECT f.id, o.lane, o.not_before, o.domain_id, f.tenant_id, d.hostname, f.served \
+         FROM (SELECT id, tenant_id, served FROM firsts WHERE id IS NOT NULL ORDER BY served, id LIMIT $4) f \
+           JOIN orders o ON o.id = f.id JOIN domains d ON d.id = o.domain_id")
+    .bind(issuer.as_str())
+    .bind(lane.as_str())
+    .bind(now)
+    .bind(i64::try_from(most).unwrap_or(i64::MAX));
+    tx.fetch_all(stmt).await?.iter().map(head_of).collect()
+}
+
+/// The next orders of one line.
+async fn more(
+    tx: &mut Tx,
+    issuer: &IssuerId,
+    lane: Lane,
+    now: Moment,
+    (tenant, after): (&TenantId, &OrderId),
+    most: usize,
+) -> StoreResult<Vec<WaitingRow>> {
+    let stmt =
+        sql("SELECT o.id, o.lane, o.not_before, o.domain_id, o.tenant_id, d.hostname, COALESCE(u.served, 0) AS served \
+         FROM orders o JOIN domains d ON d.id = o.domain_id \
+           LEFT JOIN turns u ON u.issuer_id = o.issuer_id AND u.lane = o.lane AND u.tenant_id = o.tenant_id \
+         WHERE o.issuer_id = $1 AND o.lane = $2 AND o.tenant_id = $3 AND o.id > $4 AND o.state = 'waiting' \
+           AND o.held_by IS NULL AND o.not_before < 9223372036854775807 AND o.not_before <= $5 ORDER BY o.id LIMIT $6")
+        .bind(issuer.as_str())
+        .bind(lane.as_str())
+        .bind(tenant.as_str())
+        .bind(after.as_str())
+        .bind(now)
+        .bind(i64::try_from(most).unwrap_or(i64::MAX));
+    tx.fetch_all(stmt).await?.iter().map(head_of).collect()
+}
