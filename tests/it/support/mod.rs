@@ -3,6 +3,7 @@
 pub mod browser;
 pub mod dns_ask;
 pub mod dns_corpus;
+pub mod dns_counted;
 pub mod dns_real;
 pub mod dns_world;
 pub mod feed_world;
