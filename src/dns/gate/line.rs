@@ -21,6 +21,8 @@ const SHORTEST: Duration = Duration::from_micros(500);
 pub(super) struct Line<K> {
     inner: Mutex<Inner<K>>,
     env: Env,
+    /// How many may wait in a lane who may be put off.
+    room: usize,
 }
 
 struct Inner<K> {
@@ -37,9 +39,15 @@ pub(super) struct Place<K: Clone + Eq + Hash> {
 }
 
 impl<K: Clone + Eq + Hash> Line<K> {
+    /// A line in which whoever likes may wait.
     pub fn new(env: &Env) -> Self {
         let inner = Inner { traffic: Traffic::default(), bells: HashMap::new(), watch: None };
-        Line { inner: Mutex::new(inner), env: env.clone() }
+        Line { inner: Mutex::new(inner), env: env.clone(), room: usize::MAX }
+    }
+
+    /// The same with room for so many in each lane; more are put off at once, unless nothing may put them off.
+    pub fn with_room(self, room: usize) -> Self {
+        Line { room, ..self }
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner<K>> {
@@ -55,19 +63,28 @@ impl<K: Clone + Eq + Hash> Line<K> {
         let (env, lane) = (&self.env, request.lane);
         let began = env.now();
         let bell = Arc::new(Notify::new());
-        let (place, entered) = {
+        let (place, waits) = {
             let mut inner = self.inner();
             let (number, entered) = inner.traffic.enter(request, began);
             if entered != Entered::Now {
                 inner.bells.insert(number, Arc::clone(&bell));
                 inner.ring_watch();
             }
-            (Place { line: Arc::clone(self), lane, number }, entered)
+            // Whoever may go with the next turn is in nobody's way, and waits for nothing.
+            inner.give(env);
+            let waits = match entered {
+                Entered::Waits(about) if inner.traffic.waits(lane, number) => {
+                    Some((about, inner.traffic.waiting(lane) > self.room))
+                }
+                _ => None,
+            };
+            (Place { line: Arc::clone(self), lane, number }, waits)
         };
-        match entered {
-            Entered::Now => return Ok(place),
-            Entered::Waits(about) if patience.is_some_and(|p| about > p) => return Err(about),
-            Entered::Waits(_) => {}
+        match (waits, patience) {
+            (None, _) => return Ok(place),
+            (Some((about, _)), Some(patience)) if about > patience => return Err(about),
+            (Some((about, true)), Some(patience)) => return Err(about.max(patience)),
+            _ => {}
         }
         loop {
             let nap = {
@@ -228,6 +245,32 @@ mod tests {
         let _third = line.enter(request(Lane::Bulk, cap), Some(Duration::ZERO)).await.unwrap();
         let inner = line.inner();
         assert!(inner.bells.is_empty() && inner.watch.is_none(), "{} bells, {:?} on watch", inner.bells.len(), inner.watch);
+    }
+
+    /// Who waits holds a worker, so that they must not be many.
+    #[tokio::test]
+    async fn a_lane_with_too_many_waiting_puts_off_who_may_be_put_off() {
+        let hand = Hand::new(Moment::from_secs(1_000), 1);
+        let line = Arc::new(Line::new(&hand.env()).with_room(2));
+        let cap = Cap::at_once(1);
+        let first = line.enter(request(Lane::Single, cap), None).await.unwrap();
+        let patience = Some(Duration::from_secs(8));
+        let wait = |lane, patience| {
+            let line = line.clone();
+            tokio::spawn(async move { line.enter(request(lane, cap), patience).await.map(|_| ()) })
+        };
+        let waiting = [wait(Lane::Single, patience), wait(Lane::Single, patience)];
+        settle().await;
+        assert_eq!(line.enter(request(Lane::Single, cap), patience).await.err(), patience);
+        // Each lane has its own room, and who cannot go on without it waits all the same.
+        let (other, must) = (wait(Lane::CheckNow, patience), wait(Lane::Single, None));
+        settle().await;
+        assert!(!other.is_finished() && !must.is_finished());
+        drop(first);
+        for task in waiting.into_iter().chain([other, must]) {
+            assert_eq!(task.await.unwrap(), Ok(()));
+        }
+        assert!(line.enter(request(Lane::Single, cap), Some(Duration::ZERO)).await.is_ok(), "the line is empty again");
     }
 
     /// Nobody may sleep through their turn because whoever was to wake them has gone.

@@ -31,6 +31,10 @@ use crate::telemetry::metrics::ControlMeters;
 /// How long the packets of a look that may be put off wait in all. With the rest of it, that is well within a step's lease.
 const PACKETS_WAIT: Duration = Duration::from_secs(15);
 
+/// So many looks of a lane wait, each with a worker that can do nothing else meanwhile; more are put off at once. Two lanes of
+/// those, and "check now", wait in this way: `jobs.concurrency` counts them.
+const WAITING_LOOKS: usize = 10;
+
 /// The gate of one process, cheap to clone.
 #[derive(Clone)]
 pub struct Gate(Arc<Inner>);
@@ -64,7 +68,7 @@ impl Gate {
     /// A gate with these caps.
     pub fn new(caps: Caps, env: &Env, meters: Arc<ControlMeters>) -> Self {
         Gate(Arc::new(Inner {
-            looks: Arc::new(Line::new(env)),
+            looks: Arc::new(Line::new(env).with_room(WAITING_LOOKS)),
             packets: Arc::new(Line::new(env)),
             zones: Mutex::default(),
             env: env.clone(),

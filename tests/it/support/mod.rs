@@ -4,6 +4,7 @@ pub mod browser;
 pub mod cluster;
 pub mod dns_ask;
 pub mod dns_corpus;
+pub mod dns_counted;
 pub mod dns_real;
 pub mod dns_world;
 pub mod feed_world;
