@@ -137,12 +137,28 @@ pub async fn begin(app: &App, caller: &Caller, actor: &str, new: NewImport) -> R
         default_tenant: new.default_tenant.as_ref().or(own),
         idempotency_key: new.idempotency_key.as_deref(),
     };
+    let rules = RowRules { names: new.rules, tenant_known: row.default_tenant.is_some() };
+    let mut receiving = Receiving {
+        app: app.clone(),
+        reader: Reader::new(new.format, rules, new.max_rows),
+        digest: Context::new(&SHA256),
+        bytes: 0,
+        max_bytes: new.max_bytes,
+        read: Vec::with_capacity(BATCH),
+        before: None,
+        id: id.clone(),
+        principal: principal.to_owned(),
+        staged: 0,
+        unreadable: 0,
+        flushed_at: now,
+        over: true,
+    };
     let mut tx = app.store.begin().await?;
-    let before = match &row.idempotency_key {
+    receiving.before = match &row.idempotency_key {
         Some(key) => sent_before(&mut tx, &row, key, now).await?,
         None => None,
     };
-    if before.is_none() {
+    if receiving.before.is_none() {
         let open = bulk::open_of(&mut tx, principal).await?;
         if open >= MOST_OPEN {
             return Err(ReceiveError::TooMany(open));
@@ -151,24 +167,11 @@ pub async fn begin(app: &App, caller: &Caller, actor: &str, new: NewImport) -> R
             // Somebody took the key between our question and our answer.
             return Err(ReceiveError::InFlight);
         }
+        // From here on it may be there, even where nobody hears of the commit any more.
+        receiving.over = false;
         tx.commit().await?;
     }
-    let rules = RowRules { names: new.rules, tenant_known: row.default_tenant.is_some() };
-    Ok(Receiving {
-        app: app.clone(),
-        reader: Reader::new(new.format, rules, new.max_rows),
-        digest: Context::new(&SHA256),
-        bytes: 0,
-        max_bytes: new.max_bytes,
-        read: Vec::with_capacity(BATCH),
-        before,
-        id,
-        principal: principal.to_owned(),
-        staged: 0,
-        unreadable: 0,
-        flushed_at: now,
-        over: false,
-    })
+    Ok(receiving)
 }
 
 /// What was sent under this key before; a key whose time is up, or whose file never came whole, is free.
