@@ -27,6 +27,7 @@ mod claims_meet;
 mod claims_random;
 mod claims_told;
 mod cli;
+mod compare;
 mod crash;
 mod deploy;
 mod dns_bounds;
