@@ -25,7 +25,7 @@ impl Setting for Concurrency {
 impl JobsConfig {
     pub(super) fn read(r: &mut Reader<'_>) -> Self {
         JobsConfig {
-            concurrency: r.value("jobs.concurrency", Concurrency(96), "Domains that one process moves at the same time: more than `looks.at_once` and the 30 looks that may wait.").0,
+            concurrency: r.value("jobs.concurrency", Concurrency(160), "Domains that one process moves at the same time: more than `looks.at_once` and the 90 looks that may wait.").0,
         }
     }
 }

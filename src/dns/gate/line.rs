@@ -18,17 +18,24 @@ use crate::model::traffic::{Entered, Request, Traffic};
 const LONGEST: Duration = Duration::from_secs(5);
 const SHORTEST: Duration = Duration::from_micros(500);
 
+/// Whoever finds no room comes back after this at the earliest, which is longer than a worker keeps a domain in hand, and at the
+/// latest after this.
+const SENT_AWAY: Duration = Duration::from_millis(2_500);
+const LONGEST_AWAY: Duration = Duration::from_secs(60);
+
 pub(super) struct Line<K> {
     inner: Mutex<Inner<K>>,
     env: Env,
     /// How many may wait in a lane who may be put off.
-    room: usize,
+    room: u32,
 }
 
 struct Inner<K> {
     traffic: Traffic<K>,
     bells: HashMap<u64, Arc<Notify>>,
     watch: Option<u64>,
+    /// About how many of each lane were sent away for want of room, and have not come back: the line goes on outside.
+    outside: HashMap<Lane, u32>,
 }
 
 /// A place: in the line, and then past it. Given back when dropped, wherever it is.
@@ -41,12 +48,13 @@ pub(super) struct Place<K: Clone + Eq + Hash> {
 impl<K: Clone + Eq + Hash> Line<K> {
     /// A line in which whoever likes may wait.
     pub fn new(env: &Env) -> Self {
-        let inner = Inner { traffic: Traffic::default(), bells: HashMap::new(), watch: None };
-        Line { inner: Mutex::new(inner), env: env.clone(), room: usize::MAX }
+        let inner = Inner { traffic: Traffic::default(), bells: HashMap::new(), watch: None, outside: HashMap::new() };
+        Line { inner: Mutex::new(inner), env: env.clone(), room: u32::MAX }
     }
 
-    /// The same with room for so many in each lane; more are put off at once, unless nothing may put them off.
-    pub fn with_room(self, room: usize) -> Self {
+    /// The same with room for so many in each lane; more are put off at once until about their turn, unless nothing may put
+    /// them off.
+    pub fn with_room(self, room: u32) -> Self {
         Line { room, ..self }
     }
 
@@ -74,16 +82,20 @@ impl<K: Clone + Eq + Hash> Line<K> {
             inner.give(env);
             let waits = match entered {
                 Entered::Waits(about) if inner.traffic.waits(lane, number) => {
-                    Some((about, inner.traffic.waiting(lane) > self.room))
+                    let full = patience.is_some() && inner.traffic.waiting(lane) > self.room as usize;
+                    Some((about, full.then(|| inner.turn_outside(lane, about, self.room))))
                 }
                 _ => None,
             };
+            if !matches!(waits, Some((_, Some(_)))) {
+                inner.came_in(lane);
+            }
             (Place { line: Arc::clone(self), lane, number }, waits)
         };
         match (waits, patience) {
             (None, _) => return Ok(place),
             (Some((about, _)), Some(patience)) if about > patience => return Err(about),
-            (Some((about, true)), Some(patience)) => return Err(about.max(patience)),
+            (Some((_, Some(turn))), _) => return Err(turn),
             _ => {}
         }
         loop {
@@ -119,6 +131,24 @@ impl<K: Clone + Eq + Hash> Inner<K> {
                 bell.notify_one();
             }
             self.leave_watch(number);
+        }
+    }
+
+    /// When about the turn of one comes who finds no room: after all who are outside already, as many in `about` as there is
+    /// room for.
+    fn turn_outside(&mut self, lane: Lane, about: Duration, room: u32) -> Duration {
+        let outside = self.outside.entry(lane).or_default();
+        *outside = outside.saturating_add(1);
+        let turn = about.saturating_add(about.saturating_mul(*outside) / room.max(1));
+        turn.clamp(SENT_AWAY, LONGEST_AWAY)
+    }
+
+    /// One more of a lane is inside. Those who never come back are forgotten when nobody waits.
+    fn came_in(&mut self, lane: Lane) {
+        if self.bells.is_empty() {
+            self.outside.clear();
+        } else if let Some(outside) = self.outside.get_mut(&lane) {
+            *outside = outside.saturating_sub(1);
         }
     }
 
@@ -261,7 +291,8 @@ mod tests {
         };
         let waiting = [wait(Lane::Single, patience), wait(Lane::Single, patience)];
         settle().await;
-        assert_eq!(line.enter(request(Lane::Single, cap), patience).await.err(), patience);
+        let sent_away = line.enter(request(Lane::Single, cap), patience).await.err();
+        assert!(sent_away.is_some_and(|wait| (SENT_AWAY..=LONGEST_AWAY).contains(&wait)), "{sent_away:?}");
         // Each lane has its own room, and who cannot go on without it waits all the same.
         let (other, must) = (wait(Lane::CheckNow, patience), wait(Lane::Single, None));
         settle().await;
@@ -271,6 +302,37 @@ mod tests {
             assert_eq!(task.await.unwrap(), Ok(()));
         }
         assert!(line.enter(request(Lane::Single, cap), Some(Duration::ZERO)).await.is_ok(), "the line is empty again");
+    }
+
+    /// Each of those who find no room is told a later turn, and the line is as long as it was once they have come back.
+    #[tokio::test]
+    async fn who_finds_no_room_comes_back_when_their_turn_may_be() {
+        let hand = Hand::new(Moment::from_secs(1_000), 1);
+        let line = Arc::new(Line::new(&hand.env()).with_room(5));
+        let patience = Some(Duration::from_secs(8));
+        let cap = Cap::per_second(1);
+        let _first = line.enter(request(Lane::Single, cap), patience).await.unwrap();
+        let inside: Vec<_> = (0..5)
+            .map(|_| {
+                let line = line.clone();
+                tokio::spawn(async move { line.enter(request(Lane::Single, cap), patience).await.map(drop) })
+            })
+            .collect();
+        settle().await;
+        let mut turns = Vec::new();
+        for _ in 0..10 {
+            turns.push(line.enter(request(Lane::Single, cap), patience).await.err().unwrap());
+        }
+        assert!(turns.is_sorted() && turns[9] > turns[0] + Duration::from_secs(8), "{turns:?}");
+        for _ in 0..80 {
+            hand.advance(Duration::from_millis(100));
+            settle().await;
+        }
+        for task in inside {
+            task.await.unwrap().ok();
+        }
+        drop(line.enter(request(Lane::Single, cap), None).await.unwrap());
+        assert!(line.inner().outside.is_empty(), "nobody waits, nobody is outside");
     }
 
     /// Nobody may sleep through their turn because whoever was to wake them has gone.

@@ -31,9 +31,9 @@ use crate::telemetry::metrics::ControlMeters;
 /// How long the packets of a look that may be put off wait in all. With the rest of it, that is well within a step's lease.
 const PACKETS_WAIT: Duration = Duration::from_secs(15);
 
-/// So many looks of a lane wait, each with a worker that can do nothing else meanwhile; more are put off at once. Two lanes of
-/// those, and "check now", wait in this way: `jobs.concurrency` counts them.
-const WAITING_LOOKS: usize = 10;
+/// So many looks of a lane wait, each with a worker that can do nothing else meanwhile; more are put off at once until about
+/// their turn. Three lanes wait in this way: `jobs.concurrency` counts them.
+const WAITING_LOOKS: u32 = 30;
 
 /// The gate of one process, cheap to clone.
 #[derive(Clone)]

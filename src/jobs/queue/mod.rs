@@ -44,7 +44,7 @@ pub struct QueueSettings {
 
 impl Default for QueueSettings {
     fn default() -> Self {
-        QueueSettings { concurrency: 96, heartbeat: Duration::from_secs(5), grace: Duration::from_secs(10) }
+        QueueSettings { concurrency: 160, heartbeat: Duration::from_secs(5), grace: Duration::from_secs(10) }
     }
 }
 

@@ -159,7 +159,7 @@ pub fn readers() -> Vec<Reader> {
         ),
         Reader::text("a configuration", &[CONFIG], config),
         Reader::text("an origin", &["https://portal.example", "http://127.0.0.1:8080"], shown_and_read_again::<Origin>),
-        Reader::text("a web address", &["https://help.example/a?b#c"], shown_and_read_again::<WebUrl>),
+        Reader::text("a web address", &["https://help.example/a?b=c"], shown_and_read_again::<WebUrl>),
         Reader::text("a name in DNS", &["app.example"], shown_and_read_again::<DnsName>),
         Reader::text("a network", &["10.0.0.0/8", "2001:db8::/32"], shown_and_read_again::<Network>),
         Reader::text("a colour", &["#12ab9F"], shown_and_read_again::<Colour>),
