@@ -29,6 +29,7 @@ mod claims_told;
 mod cli;
 mod crash;
 mod deploy;
+mod dispatch_locks;
 mod dns_bounds;
 mod dns_cases;
 mod dns_changing;
