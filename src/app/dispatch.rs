@@ -43,12 +43,14 @@ pub async fn round(app: &App) -> Result<Option<Moment>, AppError> {
 
 /// One round for one issuer.
 async fn round_of(app: &App, id: &IssuerId, others: bool) -> Result<Option<Moment>, AppError> {
-    dispatching::line_up(&app.store, id, app.env.now()).await?;
+    let lined_up = app.env.now();
+    dispatching::line_up(&app.store, id, lined_up).await?;
     let mut tx = app.store.begin().await?;
     let Some(issuer) = issuers::lock(&mut tx, id).await? else { return Ok(None) };
     let now = app.env.now();
     dispatching::close_overdue(&mut tx, id, now).await?;
-    let later = dispatching::next_eligible(&mut tx, id, now).await?;
+    // The issuer's row may have been waited for: who became eligible meanwhile is in line with the next round, at once.
+    let later = dispatching::next_eligible(&mut tx, id, lined_up).await?;
     let circuit = issuer_health::of(&mut tx, id).await?.circuit(now);
     if matches!(circuit, Circuit::Open(_) | Circuit::Halted) {
         // Whoever may go to another issuer is looked at anew, which chooses.
@@ -93,7 +95,6 @@ async fn round_of(app: &App, id: &IssuerId, others: bool) -> Result<Option<Momen
             .iter()
             .filter_map(|p| p.held.filter(|(_, room)| *room > now).map(|(limit, room)| (p.order_id.clone(), limit, room)))
             .collect();
-        dispatching::hold(&mut tx, &held).await?;
         if others {
             let long = held.iter().filter(|(.., room)| *room > now + PATIENCE).map(|(order, ..)| order);
             let long: Vec<DomainId> = domains_of(long, &heads);
@@ -102,6 +103,8 @@ async fn round_of(app: &App, id: &IssuerId, others: bool) -> Result<Option<Momen
             }
             issuers::ask_for_looks(&mut tx, &long, now).await?;
         }
+        // After their domains, as steps lock them.
+        dispatching::hold(&mut tx, &held).await?;
         let rooms = held.iter().map(|(.., room)| *room).min();
         next = next.into_iter().chain(rooms).min();
         // Whoever was set aside made room for others, whom nobody has read yet: it is they who may come first.

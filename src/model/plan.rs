@@ -177,7 +177,7 @@ fn plan_order(s: &Situation, order: &Order, now: Moment) -> Next {
         return Next::Change(Change::GiveUpOrder);
     }
     match order.state {
-        OrderState::Waiting => plan_waiting(s, now),
+        OrderState::Waiting => plan_waiting(s, order, now),
         OrderState::Granted => {
             let usable = s.grant.as_ref().is_some_and(|g| g.state == GrantState::Open && now < g.expires_at);
             if !usable {
@@ -220,9 +220,11 @@ pub fn preflight_at(s: &Situation) -> Moment {
 }
 
 /// A name whose preflight does not pass is not eligible: it is found out while the order waits, not when its turn comes.
-fn plan_waiting(s: &Situation, now: Moment) -> Next {
+fn plan_waiting(s: &Situation, order: &Order, now: Moment) -> Next {
     let (next, due) = (next_look(s), preflight_at(s));
-    if s.domain.check_is_owed() || now >= next {
+    // What it was held back for is over, such as its import that was paused: one look, and it is in line again.
+    let freed = order.not_before == Moment::NEVER && may_order(s) && s.domain.preflight_passed().is_some();
+    if freed || s.domain.check_is_owed() || now >= next {
         Next::Observe(Observe::Dns)
     } else if now < due {
         Next::Rest(next.min(due))

@@ -2,13 +2,16 @@
 
 use std::time::Duration;
 
-use super::{StoreResult, Tx, sql};
+use super::{StoreResult, Tx, issuers, sql};
 use crate::model::id::ImportId;
 use crate::model::moment::Moment;
 
-/// Takes out of the queue what an import's claims have there. What is granted already goes back with the claim's next step; what the
-/// CA knows of goes its way.
+/// Takes out of the queue what an import's claims have there, between two rounds of the dispatcher: both move many orders, each in
+/// an order of its own. What is granted already goes back with the claim's next step; what the CA knows of goes its way.
 pub async fn hold(tx: &mut Tx, id: &ImportId) -> StoreResult<u64> {
+    for issuer in issuers::ids(tx).await? {
+        issuers::lock(tx, &issuer).await?;
+    }
     let stmt = sql(
         "UPDATE orders SET not_before = $2, held_by = NULL WHERE state = 'waiting' AND lane = 'bulk' AND not_before < $2 \
          AND domain_id IN (SELECT d.id FROM domains d WHERE d.import_id = $1 AND d.lane = 'bulk' AND d.claim = 'queued')",
@@ -19,13 +22,14 @@ pub async fn hold(tx: &mut Tx, id: &ImportId) -> StoreResult<u64> {
 }
 
 /// Has the claims looked at anew whose orders were taken out, one after the other so far apart: what passes joins the queue again.
+/// A claim that is in hand may be about to have its order taken out by what it read before: it is due again after that.
 pub async fn let_go(tx: &mut Tx, id: &ImportId, apart: Duration, now: Moment) -> StoreResult<u64> {
     let apart = i64::try_from(apart.as_micros()).unwrap_or(i64::MAX);
     let stmt = sql("UPDATE domains SET check_asked_at = $2, check_asked_by = 'nameplate', nudged = generation, \
            due_at = $2 + held.n * $3 \
          FROM (SELECT d.id, row_number() OVER (ORDER BY d.id) AS n FROM domains d \
-           JOIN orders o ON o.domain_id = d.id AND o.state = 'waiting' AND o.not_before = $4 \
-           WHERE d.import_id = $1 AND d.lane = 'bulk' AND d.claim = 'queued') held \
+           WHERE d.import_id = $1 AND d.lane = 'bulk' AND d.claim = 'queued' AND (d.lease_until > $2 \
+             OR EXISTS (SELECT 1 FROM orders o WHERE o.domain_id = d.id AND o.state = 'waiting' AND o.not_before = $4))) held \
          WHERE domains.id = held.id")
     .bind(id.as_str())
     .bind(now)

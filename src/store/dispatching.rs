@@ -110,12 +110,12 @@ async fn settle_unanswered(tx: &mut Tx, issuer: &IssuerId, now: Moment) -> Store
     Ok(())
 }
 
-/// When the next order that may not be placed yet becomes eligible.
-pub async fn next_eligible(tx: &mut Tx, issuer: &IssuerId, now: Moment) -> StoreResult<Option<Moment>> {
+/// When the next order that could not be placed at `then` becomes eligible, or became so since.
+pub async fn next_eligible(tx: &mut Tx, issuer: &IssuerId, then: Moment) -> StoreResult<Option<Moment>> {
     let stmt = sql("SELECT min(not_before) AS at FROM orders \
          WHERE issuer_id = $1 AND state = 'waiting' AND not_before > $2 AND not_before < $3")
     .bind(issuer.as_str())
-    .bind(now)
+    .bind(then)
     .bind(Moment::NEVER);
     tx.fetch_optional(stmt).await?.map_or(Ok(None), |row| row.opt_moment("at"))
 }
@@ -157,6 +157,7 @@ pub async fn hold(tx: &mut Tx, held: &[(OrderId, LimitName, Moment)]) -> StoreRe
 
 /// Whether a call is on its way at an issuer, or may begin at any moment.
 pub async fn is_asking(tx: &mut Tx, issuer: &IssuerId) -> StoreResult<bool> {
+    // The second condition follows from the first, and says to the database which index it may use.
     let stmt = sql("SELECT 1 AS n FROM orders \
          WHERE issuer_id = $1 AND state = 'granted' AND state NOT IN ('issued', 'failed', 'lost') LIMIT 1");
     let stmt = stmt.bind(issuer.as_str());

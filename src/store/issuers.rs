@@ -300,6 +300,11 @@ pub async fn list(store: &Store) -> StoreResult<Vec<IssuerRow>> {
     store.query(sql("SELECT * FROM issuers ORDER BY preference, name")).await?.iter().map(read).collect()
 }
 
+/// The ids of all issuers, in the order in which whoever locks several does so.
+pub async fn ids(tx: &mut Tx) -> StoreResult<Vec<IssuerId>> {
+    tx.fetch_all(sql("SELECT id FROM issuers ORDER BY id")).await?.iter().map(|row| row.parse("id")).collect()
+}
+
 /// The issuer that is asked first: of those in use, the preferred one that has an account. The same order as in
 /// [`super::situation`], where a domain without an order begins with it.
 pub async fn first(tx: &mut Tx) -> StoreResult<Option<IssuerRow>> {
@@ -379,7 +384,8 @@ pub async fn store_account_problem(
     store.execute(stmt).await.map(|_| ())
 }
 
-/// Locks the issuer's row for one round of the dispatcher: whoever else dispatches waits until this transaction ends.
+/// Locks the issuer's row for one round of the dispatcher: whoever else dispatches, or takes many orders out of its queue, waits
+/// until this transaction ends.
 pub async fn lock(tx: &mut Tx, id: &IssuerId) -> StoreResult<Option<IssuerRow>> {
     // A write, so that both databases take the row's lock with it.
     let stmt = sql("UPDATE issuers SET granted = granted WHERE id = $1 RETURNING *").bind(id.as_str());

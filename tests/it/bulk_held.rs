@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use nameplate::app::advance::advance;
-use nameplate::app::{account, dispatch};
+use nameplate::app::advance::{Advanced, advance};
+use nameplate::app::{App, account, dispatch};
 use nameplate::model::id::DomainId;
 use nameplate::model::ledger::Limit;
 use nameplate::model::moment::Moment;
@@ -49,6 +49,18 @@ impl Held {
     async fn in_line(&self) -> i64 {
         let stmt = sql("SELECT count(*) AS n FROM orders WHERE state IN ('waiting', 'granted') AND not_before < $1");
         self.web.rig.count(stmt.bind(Moment::NEVER)).await
+    }
+
+    /// Moves one claim as far as its grant, which nobody uses yet.
+    async fn granted(&self, app: &App, id: &DomainId) {
+        let rig = &self.web.rig;
+        account::ensure_all(app).await.unwrap();
+        let waits = "SELECT count(*) AS n FROM orders WHERE domain_id = $1 AND state = 'waiting' AND not_before <= $2";
+        while rig.count(sql(waits).bind(id.as_str()).bind(rig.env.now())).await == 0 {
+            advance(app, id).await.unwrap();
+            rig.hand.advance(Duration::from_secs(1));
+        }
+        dispatch::round(app).await.unwrap();
     }
 
     async fn by_hand(&self, n: usize) {
@@ -102,17 +114,39 @@ async fn a_cancelled_import_orders_nothing_ever_but_what_is_claimed_by_hand() {
 }
 
 #[tokio::test]
+async fn a_step_that_read_the_pause_and_records_after_its_end_holds_nothing_back() {
+    let held = Held::new(535).await;
+    let rig = &held.web.rig;
+    let (app, id) = (rig.new_worker(), &held.ids[0]);
+    held.granted(&app, id).await;
+    assert_eq!(held.turn("pause").await.status, 200);
+    // It finds the import paused, looks once more, and stands there with the order to be held back.
+    rig.scissors.set(2);
+    let step = tokio::spawn({
+        let (app, id) = (app.clone(), id.clone());
+        async move { advance(&app, &id).await }
+    });
+    rig.scissors.reached().await;
+    assert_eq!(rig.scissors.crossed().last(), Some(&"observed"));
+    assert_eq!(held.turn("resume").await.status, 200);
+    rig.scissors.resume();
+    assert!(matches!(step.await.unwrap(), Ok(Advanced::Done(_))));
+    let out_of_line = sql("SELECT count(*) AS n FROM orders WHERE domain_id = $1 AND not_before = $2")
+        .bind(id.as_str())
+        .bind(Moment::NEVER);
+    assert_eq!(rig.count(out_of_line.clone()).await, 1, "{}", rig.story(id).await);
+    rig.pass(Duration::from_secs(60)).await;
+    assert_eq!(rig.count(out_of_line).await, 0, "{}", rig.story(id).await);
+    rig.until_active(id, 4 * HOUR).await;
+    rig.check_invariants().await;
+}
+
+#[tokio::test]
 async fn a_grant_that_was_not_used_goes_back_when_its_import_is_paused() {
     let held = Held::new(533).await;
     let rig = &held.web.rig;
     let (app, id) = (rig.new_worker(), &held.ids[0]);
-    account::ensure_all(&app).await.unwrap();
-    let waits = "SELECT count(*) AS n FROM orders WHERE domain_id = $1 AND state = 'waiting' AND not_before <= $2";
-    while rig.count(sql(waits).bind(id.as_str()).bind(rig.env.now())).await == 0 {
-        advance(&app, id).await.unwrap();
-        rig.hand.advance(Duration::from_secs(1));
-    }
-    dispatch::round(&app).await.unwrap();
+    held.granted(&app, id).await;
     let grants = async |state: &str| rig.count(sql("SELECT count(*) AS n FROM grants WHERE state = $1").bind(state)).await;
     assert_eq!(grants("open").await, 1);
     assert_eq!(held.turn("pause").await.status, 200);

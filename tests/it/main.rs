@@ -30,6 +30,7 @@ mod cli;
 mod compare;
 mod crash;
 mod deploy;
+mod dispatch_locks;
 mod dns_bounds;
 mod dns_cases;
 mod dns_changing;

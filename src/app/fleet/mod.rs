@@ -1,8 +1,8 @@
 //! What an operator sees: the fleet in numbers, what is stuck, the queue, the budget, the edges.
 //!
 //! Numbers over the whole fleet come from a [`Snapshot`], places in the queues from what was [`Played`]; both are taken afresh
-//! for a small fleet and kept for a moment for a large one, with their age; everything else is a page of a list by an index. May import what `app` may. To fake it: a store in
-//! memory. How to get it wrong: count in a page.
+//! for a small fleet and kept for a moment for a large one, with their age; everything else is a page of a list by an index. May
+//! import what `app` may. To fake it: a store in memory. How to get it wrong: count in a page.
 
 mod budget;
 mod edges;
