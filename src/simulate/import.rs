@@ -237,8 +237,10 @@ impl Run {
     fn wait_for_more(&self) -> Result<(), SimulationError> {
         let alarm = self.free_worker().and_then(|_| self.world.queue.next_at());
         let held = self.in_hand.first_key_value().map(|((at, _), _)| *at);
-        let fixed = [self.next_dispatch, self.next_sweep, self.next_hour, self.next_lap];
-        let next = fixed.into_iter().chain(alarm).chain(held).chain(self.singles.last().copied()).min();
+        // Those of the lap who are due wait for a worker.
+        let lap = self.lap.is_empty().then_some(self.next_lap);
+        let fixed = [self.next_dispatch, self.next_sweep, self.next_hour];
+        let next = fixed.into_iter().chain(lap).chain(alarm).chain(held).chain(self.singles.last().copied()).min();
         let next = next.unwrap_or(Moment::NEVER);
         let last = self.served_at.last().copied().unwrap_or(self.options.start);
         let limits = self.options.limits;

@@ -66,3 +66,11 @@ async fn whatever_the_seed_no_worker_that_dies_costs_a_second_certificate_or_lea
         assert!(report.crashes > 0, "a worker dies every hour");
     }
 }
+
+#[tokio::test]
+async fn more_names_than_workers_can_hold_wait_for_one() {
+    let mut options = small(40, 3);
+    (options.workers, options.concurrency) = (1, 2);
+    options.limits.orders = Limit { burst: 60, per_secs: 720 };
+    holds(&run(options).await);
+}
