@@ -91,5 +91,6 @@ mod schemathesis;
 mod services;
 mod simulate;
 mod store_conformance;
+mod superseded;
 mod support;
 mod web_serve;
