@@ -146,11 +146,12 @@ pub async fn notice(
 }
 
 /// The link of a claim that ends: its other half stays, is told, and sends nobody there any more. What reads the link comes
-/// before what ends it.
+/// before what ends it. Halves that ended before may still name it; nobody is left to be told.
 pub(super) fn unlink(d: &Domain, now: Moment, id: &mut dyn FnMut() -> String) -> Vec<Stmt> {
     let told = sql("INSERT INTO notices (id, domain_id, kind, about, actor, hostname, at) \
          SELECT $1, p.id, 'partner_gone', $2, 'nameplate', $3, $4 FROM domains p \
-         WHERE p.linked_domain_id = $2 AND p.tenant_id = $5 ON CONFLICT (domain_id, kind, about) DO NOTHING")
+         WHERE p.linked_domain_id = $2 AND p.tenant_id = $5 AND p.claim IN ('awaiting_dns', 'queued', 'live', 'expired') \
+         ON CONFLICT (domain_id, kind, about) DO NOTHING")
     .bind(id())
     .bind(d.id.as_str())
     .bind(d.hostname.as_str())

@@ -317,6 +317,11 @@ async fn removing_one_half_leaves_the_other() {
         let again = claim(&web, &token, json!({ "hostname": goes["hostname"], "with_partner": true })).await;
         assert_ne!(again["id"], goes["id"]);
         assert_eq!(again["partner"]["id"], stays["id"]);
+        // The half that stayed has had two others by now, and goes all the same.
+        let removed = web.api(&token, "DELETE", &format!("/api/v1/domains/{}", stays["id"].as_str().unwrap()), None).await;
+        assert_eq!(removed.status, 200, "{}", removed.body);
+        web.rig.pass(Duration::from_secs(60)).await;
+        assert!(web.rig.events(&id_of(&again)).await.contains(&"partner_gone".to_owned()));
         web.rig.check_invariants().await;
     }
 }
