@@ -86,8 +86,8 @@ pub async fn claim_with_partner_in(
     ensure_link(app, tx, own_half, other, actor).await?;
     match redirect_to {
         None => {}
-        Some(to) if *to == partner => set(app, tx, own_half, other, true, actor).await?,
-        Some(_) => set(app, tx, other, own_half, true, actor).await?,
+        Some(to) if *to == partner => set(app, tx, own_half, other, actor).await?,
+        Some(_) => set(app, tx, other, own_half, actor).await?,
     }
     Ok(own)
 }
@@ -147,13 +147,16 @@ async fn decide(
     if locked.is_none() {
         return Err(PairError::Closed);
     }
-    if own.linked.as_ref().is_some_and(|linked| held.iter().all(|held| held.id != *linked)) {
-        return Ok(false);
+    // One that another tenant took keeps its link while it rests: nobody waits for it.
+    if let Some(linked) = own.linked.as_ref().filter(|linked| held.iter().all(|held| held.id != **linked)) {
+        let other = pairs::one(tx, linked).await?;
+        if other.is_some_and(|other| other.claim.is_open() && other.tenant_id == own.tenant_id) {
+            return Ok(false);
+        }
     }
     let Some(to) = to else {
-        if let Some((own, other)) = half.and_then(|half| both(&held, &own.hostname, &half)).filter(|(a, b)| are_linked(a, b))
-        {
-            set(app, tx, own, other, false, actor).await?;
+        if let Some(half) = half.filter(|_| own.redirects) {
+            turn(app, tx, own, &half, false, actor).await?;
         }
         return Ok(true);
     };
@@ -165,7 +168,7 @@ async fn decide(
         return Err(PairError::NotClaimed(half));
     };
     ensure_link(app, tx, own, other, actor).await?;
-    set(app, tx, own, other, true, actor).await?;
+    set(app, tx, own, other, actor).await?;
     Ok(true)
 }
 
@@ -192,18 +195,23 @@ async fn ensure_link(app: &App, tx: &mut Tx, a: &Half, b: &Half, actor: &str) ->
     Ok(())
 }
 
-/// Turns the redirect of one of two linked claims on or off, where that changes anything.
-async fn set(app: &App, tx: &mut Tx, own: &Half, other: &Half, on: bool, actor: &str) -> Result<(), PairError> {
-    if on && other.redirects {
+/// Sends the visitors of one of two linked claims on to the other, where they are not sent there already.
+async fn set(app: &App, tx: &mut Tx, own: &Half, other: &Half, actor: &str) -> Result<(), PairError> {
+    if other.redirects {
         return Err(PairError::Loop(other.hostname.clone()));
     }
-    if own.redirects == on {
+    if own.redirects {
         return Ok(());
     }
+    turn(app, tx, own, &other.hostname, true, actor).await
+}
+
+/// Turns a redirect on or off.
+async fn turn(app: &App, tx: &mut Tx, own: &Half, to: &Hostname, on: bool, actor: &str) -> Result<(), PairError> {
     let (now, fresh) = (app.env.now(), mint!(app.env, EventId).to_string());
     pairs::redirect(tx, &own.id, on, &fresh, now).await?;
     let kind = if on { NoticeKind::RedirectSet } else { NoticeKind::RedirectDropped };
-    tell(app, tx, &own.id, kind, &other.hostname, &fresh, actor).await
+    tell(app, tx, &own.id, kind, to, &fresh, actor).await
 }
 
 async fn tell(

@@ -231,6 +231,22 @@ async fn a_version_is_counted_on_by_one_writer_only() {
     web.rig.check_invariants().await;
 }
 
+/// A half that somebody else took keeps its link while it rests: the one that stays keeps its visitors when it is told to.
+#[tokio::test]
+async fn visitors_are_kept_from_a_half_that_somebody_else_took() {
+    let web = Web::new(80).await;
+    let (_, token) = web.tenant("acme").await;
+    let body = json!({ "hostname": "acme.test", "with_partner": true, "redirect_to": "www.acme.test" });
+    let apex = claim(&web, &token, body).await;
+    let taken = sql("UPDATE domains SET claim = 'releasing' WHERE id = $1").bind(apex["partner"]["id"].as_str().unwrap());
+    web.rig.app.store.execute(taken).await.unwrap();
+    let path = format!("/api/v1/domains/{}", apex["id"].as_str().unwrap());
+    let kept = web.api(&token, "PATCH", &path, Some(json!({ "redirect_to": null }))).await;
+    assert_eq!((kept.status.as_u16(), &kept.json()["redirect_to"]), (200, &json!(null)), "{}", kept.body);
+    let again = web.api(&token, "PATCH", &path, Some(json!({ "redirect_to": "www.acme.test" }))).await;
+    assert_eq!(again.problem(), (409, "other_half_not_claimed".to_owned()));
+}
+
 /// Whoever holds the lock of the half with the lower id may take the other one, whichever half somebody removes meanwhile.
 #[tokio::test]
 async fn both_halves_are_locked_in_one_order_on_postgresql() {
