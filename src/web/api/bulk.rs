@@ -43,9 +43,12 @@ pub(in crate::web) struct ImportBody {
 
 impl ImportBody {
     async fn of(state: &WebState, import: Import) -> Result<Self, Problem> {
-        let view = show::import(&mut state.app.store.read().await?, import).await?;
+        Ok(ImportBody::with_links(state, show::import(&mut state.app.store.read().await?, import).await?))
+    }
+
+    fn with_links(state: &WebState, view: ImportView) -> Self {
         let (page, api) = (state.import_page(&view.id), state.api_import(&view.id));
-        Ok(ImportBody { view, page, results: format!("{api}/results"), records: format!("{api}/records") })
+        ImportBody { view, page, results: format!("{api}/results"), records: format!("{api}/records") }
     }
 
     fn answer(self, status: StatusCode) -> Response {
@@ -220,10 +223,8 @@ pub(in crate::web) async fn list_imports(
     let question =
         [("tenant", query.tenant), ("digest", query.digest), ("state", query.state), ("limit", Some(limit.to_string()))];
     let next = next_page(&state, "/api/v1/imports", full, last, &question);
-    let mut items = Vec::with_capacity(imports.len());
-    for import in imports {
-        items.push(ImportBody::of(&state, import).await?);
-    }
+    let views = show::imports(&mut state.app.store.read().await?, imports).await?;
+    let items = views.into_iter().map(|view| ImportBody::with_links(&state, view)).collect();
     Ok(axum::Json(Page { items, next }))
 }
 
