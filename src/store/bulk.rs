@@ -146,6 +146,7 @@ pub async fn throw_away(store: &Store, rows: i64) -> StoreResult<bool> {
     let stmt = sql("DELETE FROM import_rows WHERE import_id = $1 AND n IN \
          (SELECT n FROM import_rows WHERE import_id = $1 ORDER BY n LIMIT $2)");
     if store.execute(stmt.bind(id.as_str()).bind(rows)).await? == 0 {
+        store.execute(sql("DELETE FROM import_slugs WHERE import_id = $1").bind(id.as_str())).await?;
         store.execute(sql("DELETE FROM imports WHERE id = $1 AND state = 'broken'").bind(id)).await?;
     }
     Ok(false)
@@ -212,8 +213,7 @@ pub async fn advance(tx: &mut Tx, id: &ImportId, cursor: i64, more: &Counts) -> 
 /// Every row has its verdict.
 pub async fn finish(store: &Store, id: &ImportId, plan: Option<&Plan>, now: Moment) -> StoreResult<bool> {
     let stmt = sql("UPDATE imports SET state = 'done', plan = $2, finished_at = $3, version = version + 1, \
-           tenants_added = CASE WHEN dry_run = 0 THEN tenants_added ELSE (SELECT count(DISTINCT lower(r.tenant)) FROM import_rows r \
-             WHERE r.import_id = $1 AND r.verdict = 'would_be_claimed' AND r.tenant_id IS NULL) END \
+           tenants_added = CASE WHEN dry_run = 0 THEN tenants_added ELSE (SELECT count(*) FROM import_slugs s WHERE s.import_id = $1) END \
          WHERE id = $1 AND state = 'working' AND cursor >= row_count")
     .bind(id.as_str())
     .bind(plan.map(document).transpose()?)
@@ -247,6 +247,7 @@ pub async fn start(tx: &mut Tx, id: &ImportId) -> StoreResult<Option<Import>> {
            duplicate = 0, refused = 0, tenants_added = 0, finished_at = NULL, version = version + 1, lease_until = 0 \
          WHERE id = $1 AND state = 'done' AND dry_run = 1 RETURNING *")
         .bind(id.as_str());
+    tx.execute(sql("DELETE FROM import_slugs WHERE import_id = $1").bind(id.as_str())).await?;
     tx.fetch_optional(stmt).await?.as_ref().map(import).transpose()
 }
 
