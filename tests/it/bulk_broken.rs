@@ -457,6 +457,7 @@ async fn what_is_asked_wrongly_is_told_before_the_file_is_read() {
             .uri(format!("/api/v1/imports{question}"))
             .header("authorization", format!("Bearer {}", web.operator))
             .header("content-type", "text/csv")
+            .header("expect", "100-continue")
             .header("idempotency-key", key);
         web.send(request.body(unread()).unwrap()).await.problem()
     };
