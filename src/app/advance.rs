@@ -31,6 +31,11 @@ const IN_HAND: Duration = Duration::from_secs(2);
 /// A worker goes on with one domain for at most so many steps, so that a busy one cannot keep it for ever.
 const STEPS_IN_HAND: usize = 200;
 
+/// A domain that somebody else moves under one's steps is tried again after this, and after twice as long each time.
+const AFTER_SUPERSEDED: Duration = Duration::from_millis(20);
+/// After so many tries in a row it is left to whoever moves it, and to the sweep.
+const SUPERSEDED_AT_MOST: u32 = 6;
+
 /// What a step came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advanced {
@@ -44,12 +49,22 @@ pub enum Advanced {
 
 /// Goes on with a domain as long as its next step is due at once or in a moment.
 pub async fn drive(app: &App, id: &DomainId) -> Result<(), AppError> {
+    let mut superseded = 0;
     for _ in 0..STEPS_IN_HAND {
         let due = match advance(app, id).await? {
             Advanced::NotDue => return Ok(()),
-            Advanced::Superseded => app.env.now(),
+            Advanced::Superseded if superseded == SUPERSEDED_AT_MOST => {
+                tracing::debug!(domain.id = %id, "somebody else moves the domain again and again; it is left to the sweep");
+                return Ok(());
+            }
+            Advanced::Superseded => {
+                app.env.sleep(AFTER_SUPERSEDED * 2_u32.pow(superseded)).await;
+                superseded += 1;
+                continue;
+            }
             Advanced::Done(due) => due,
         };
+        superseded = 0;
         // Somebody may have asked for a step while this one ran, and their alarm found the lease taken: the row knows, so it
         // is asked once more before the domain is let go of.
         let wait = due.since(app.env.now());

@@ -11,8 +11,8 @@ use crate::mint;
 use crate::model::hostname::Hostname;
 use crate::model::id::{DomainId, EventId, TenantId};
 use crate::model::notice::NoticeKind;
-use crate::store::pairs;
-use crate::store::{StoreError, Tx, claims};
+use crate::store::pairs::{self, Half};
+use crate::store::{StoreError, Tx};
 
 /// Why two names were not linked, or visitors are not sent from one to the other.
 #[derive(Debug, thiserror::Error)]
@@ -73,17 +73,21 @@ pub async fn claim_with_partner_in(
     if let Some(seen) = redirect_to.filter(|to| **to != *hostname && **to != partner) {
         return Err(PairError::NotTheOtherHalf { from: hostname.clone(), seen: seen.clone(), half: partner });
     }
-    // Always in the same order: two requests for both halves at once must not wait for each other.
+    // What there is already is locked by its ids, as everybody locks it; what is new comes in the order of the names, so that two
+    // requests for both halves at once do not wait for each other.
     let mut names = [hostname, &partner];
     names.sort();
+    pairs::hold_open(tx, tenant, names).await?;
     let first = claim_in(app, tx, tenant, names[0], actor).await?;
     let second = claim_in(app, tx, tenant, names[1], actor).await?;
-    let (own, other) = if *names[0] == *hostname { (first, second) } else { (second, first) };
-    ensure_link(app, tx, tenant, [(&own.id, hostname), (&other.id, &partner)], actor).await?;
+    let own = if *names[0] == *hostname { first } else { second };
+    let held = pairs::hold_open(tx, tenant, names).await?;
+    let (own_half, other) = both(&held, hostname, &partner).ok_or_else(|| PairError::NotFound(own.id.clone()))?;
+    ensure_link(app, tx, own_half, other, actor).await?;
     match redirect_to {
         None => {}
-        Some(to) if *to == partner => set(app, tx, &own.id, true, actor).await?,
-        Some(_) => set(app, tx, &other.id, true, actor).await?,
+        Some(to) if *to == partner => set(app, tx, own_half, other, actor).await?,
+        Some(_) => set(app, tx, other, own_half, actor).await?,
     }
     Ok(own)
 }
@@ -102,6 +106,9 @@ pub async fn claim_with_partner(
     Ok(claimed)
 }
 
+/// How often a change is decided anew because the claim got another half while it was waited for.
+const TRIES: usize = 5;
+
 /// Sends a domain's visitors on to its other half, or, with nothing named, keeps them from now on.
 pub async fn redirect_if(
     app: &App,
@@ -110,64 +117,101 @@ pub async fn redirect_if(
     expect: &Expect,
     actor: &str,
 ) -> Result<(), PairError> {
-    let mut tx = app.store.begin().await?;
-    let own = pairs::one(&mut tx, id).await?.ok_or_else(|| PairError::NotFound(id.clone()))?;
-    if !expect.allows(own.event_seq) {
-        return Err(PairError::Changed(own.event_seq));
+    for _ in 0..TRIES {
+        let mut tx = app.store.begin().await?;
+        if decide(app, &mut tx, id, to, expect, actor).await? {
+            tx.commit().await?;
+            return Ok(());
+        }
     }
-    if !own.claim.is_open() {
-        return Err(PairError::Closed);
-    }
-    let Some(to) = to else {
-        set(app, &mut tx, id, false, actor).await?;
-        tx.commit().await?;
-        return Ok(());
-    };
-    let half = own.hostname.partner().ok_or_else(|| PairError::NoOtherHalf(own.hostname.clone()))?;
-    if *to != half {
-        return Err(PairError::NotTheOtherHalf { from: own.hostname, seen: to.clone(), half });
-    }
-    let Some((other, _)) = claims::open_claim(&mut tx, &own.tenant_id, &half).await? else {
-        return Err(PairError::NotClaimed(half));
-    };
-    ensure_link(app, &mut tx, &own.tenant_id, [(id, &own.hostname), (&other, &half)], actor).await?;
-    set(app, &mut tx, id, true, actor).await?;
-    tx.commit().await?;
-    Ok(())
+    Err(PairError::App(StoreError::Busy.into()))
 }
 
-async fn ensure_link(
+/// Decides under the locks of both halves; false when the claim got another half meanwhile.
+async fn decide(
     app: &App,
     tx: &mut Tx,
-    tenant: &TenantId,
-    [(a, a_name), (b, b_name)]: [(&DomainId, &Hostname); 2],
+    id: &DomainId,
+    to: Option<&Hostname>,
+    expect: &Expect,
     actor: &str,
-) -> Result<(), PairError> {
-    if pairs::are_linked(tx, a, b).await? {
+) -> Result<bool, PairError> {
+    let seen = pairs::one(tx, id).await?.ok_or_else(|| PairError::NotFound(id.clone()))?;
+    let half = seen.hostname.partner();
+    let held = pairs::hold_open(tx, &seen.tenant_id, [&seen.hostname, half.as_ref().unwrap_or(&seen.hostname)]).await?;
+    let locked = held.iter().find(|held| held.id == *id);
+    let own = locked.unwrap_or(&seen);
+    if !expect.allows(own.version) {
+        return Err(PairError::Changed(own.version));
+    }
+    if locked.is_none() {
+        return Err(PairError::Closed);
+    }
+    // One that another tenant took keeps its link while it rests: nobody waits for it.
+    if let Some(linked) = own.linked.as_ref().filter(|linked| held.iter().all(|held| held.id != **linked)) {
+        let other = pairs::one(tx, linked).await?;
+        if other.is_some_and(|other| other.claim.is_open() && other.tenant_id == own.tenant_id) {
+            return Ok(false);
+        }
+    }
+    let Some(to) = to else {
+        if let Some(half) = half.filter(|_| own.redirects) {
+            turn(app, tx, own, &half, false, actor).await?;
+        }
+        return Ok(true);
+    };
+    let half = half.ok_or_else(|| PairError::NoOtherHalf(own.hostname.clone()))?;
+    if *to != half {
+        return Err(PairError::NotTheOtherHalf { from: own.hostname.clone(), seen: to.clone(), half });
+    }
+    let Some((own, other)) = both(&held, &own.hostname, &half) else {
+        return Err(PairError::NotClaimed(half));
+    };
+    ensure_link(app, tx, own, other, actor).await?;
+    set(app, tx, own, other, actor).await?;
+    Ok(true)
+}
+
+/// The claims on these two names, of those that are held.
+fn both<'a>(held: &'a [Half], own: &Hostname, other: &Hostname) -> Option<(&'a Half, &'a Half)> {
+    let of = |name: &Hostname| held.iter().find(|half| half.hostname == *name);
+    Some((of(own)?, of(other)?))
+}
+
+fn are_linked(a: &Half, b: &Half) -> bool {
+    a.linked.as_ref() == Some(&b.id) && b.linked.as_ref() == Some(&a.id)
+}
+
+async fn ensure_link(app: &App, tx: &mut Tx, a: &Half, b: &Half, actor: &str) -> Result<(), PairError> {
+    if are_linked(a, b) {
         return Ok(());
     }
-    if !pairs::link(tx, tenant, a, b).await? {
-        return Err(PairError::NotFound(b.clone()));
+    if !pairs::link(tx, &a.tenant_id, &a.id, &b.id).await? {
+        return Err(PairError::NotFound(b.id.clone()));
     }
-    for (id, other, name) in [(a, b, b_name), (b, a, a_name)] {
-        tell(app, tx, id, NoticeKind::Paired, name, other.as_str(), actor).await?;
+    for (half, other) in [(a, b), (b, a)] {
+        tell(app, tx, &half.id, NoticeKind::Paired, &other.hostname, other.id.as_str(), actor).await?;
     }
     Ok(())
 }
 
-/// Turns a domain's redirect on or off, where that changes anything.
-async fn set(app: &App, tx: &mut Tx, id: &DomainId, on: bool, actor: &str) -> Result<(), PairError> {
-    let Some((own, other)) = pairs::lock(tx, id).await? else { return Ok(()) };
-    if on && other.redirects {
-        return Err(PairError::Loop(other.hostname));
+/// Sends the visitors of one of two linked claims on to the other, where they are not sent there already.
+async fn set(app: &App, tx: &mut Tx, own: &Half, other: &Half, actor: &str) -> Result<(), PairError> {
+    if other.redirects {
+        return Err(PairError::Loop(other.hostname.clone()));
     }
-    if own.redirects == on {
+    if own.redirects {
         return Ok(());
     }
+    turn(app, tx, own, &other.hostname, true, actor).await
+}
+
+/// Turns a redirect on or off.
+async fn turn(app: &App, tx: &mut Tx, own: &Half, to: &Hostname, on: bool, actor: &str) -> Result<(), PairError> {
     let (now, fresh) = (app.env.now(), mint!(app.env, EventId).to_string());
-    pairs::redirect(tx, id, on, &fresh, now).await?;
+    pairs::redirect(tx, &own.id, on, &fresh, now).await?;
     let kind = if on { NoticeKind::RedirectSet } else { NoticeKind::RedirectDropped };
-    tell(app, tx, id, kind, &other.hostname, &fresh, actor).await
+    tell(app, tx, &own.id, kind, to, &fresh, actor).await
 }
 
 async fn tell(

@@ -7,7 +7,7 @@ use crate::model::claim::{Claim, RefusedStep};
 use crate::model::conclude;
 use crate::model::id::{DomainId, EventId};
 use crate::store::record::{self, Recorded};
-use crate::store::{StoreError, situation};
+use crate::store::{StoreError, pairs, situation};
 
 /// Why a domain was not removed.
 #[derive(Debug, thiserror::Error)]
@@ -32,7 +32,7 @@ impl From<StoreError> for RemoveError {
     }
 }
 
-/// How often a removal is decided anew when the dispatcher, or a call being begun, moved something under it.
+/// How often a removal is decided anew when the dispatcher, a call being begun or a new other half moved something under it.
 const TRIES: usize = 5;
 
 /// Removes a domain; the state it is in now. A step in flight is fenced off and records nothing.
@@ -45,12 +45,15 @@ pub async fn remove_if(app: &App, id: &DomainId, expect: &Expect, actor: &str) -
     for _ in 0..TRIES {
         let now = app.env.now();
         let mut tx = app.store.begin().await?;
+        if !pairs::hold_linked(&mut tx, id).await? {
+            continue;
+        }
         let domain = match situation::fence(&mut tx, id).await {
             Err(StoreError::NotFound { .. }) => return Err(RemoveError::NotFound(id.clone())),
             other => other?,
         };
-        if !expect.allows(domain.event_seq) {
-            return Err(RemoveError::Changed(domain.event_seq));
+        if !expect.allows(domain.version()) {
+            return Err(RemoveError::Changed(domain.version()));
         }
         let s = situation::around_in(&mut tx, domain, app.edges()).await?;
         let outcome = conclude::remove(&s, actor, now)?;

@@ -24,7 +24,9 @@ pub use document::{
     AttemptView, CertificateView, CheckView, DomainSummary, DomainView, EventView, OrderView, PartnerView, ProbeView,
     RolloutView, TenantRef,
 };
-pub use imports::{ClaimCounts, CollisionView, ImportRowView, ImportView, PlanView, PointView, VerdictCounts, import};
+pub use imports::{
+    ClaimCounts, CollisionView, ImportRowView, ImportView, PlanView, PointView, VerdictCounts, import, imports,
+};
 pub use listed::{CertificateDocument, ContactView, EdgeView, OpenOrderView, PastAttempt, TenantView, TokenView};
 pub use portal::{ListedDomain, certificate_names, history, listing, moved, position};
 

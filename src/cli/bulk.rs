@@ -12,6 +12,7 @@ use super::bulk_follow::{self, Progress};
 use super::bulk_send;
 use super::client::ApiClient;
 use super::links::ServerArgs;
+use super::out::many;
 use super::{Out, Surroundings};
 use crate::app::show::{ImportRowView, ImportView};
 use crate::env::Env;
@@ -129,7 +130,7 @@ struct Page<T> {
 
 /// Everything went its way, but not every row was taken.
 #[derive(Debug, thiserror::Error)]
-#[error("{refused} of {rows} rows were not taken")]
+#[error("{refused} of {} {} not taken", many(.rows, "row"), if *.refused == 1 { "was" } else { "were" })]
 pub(super) struct SomeRefused {
     refused: i64,
     rows: i64,
@@ -168,7 +169,9 @@ pub(super) async fn import(
     }
     let (refused, rows) = (shown.view.verdicts.refused, shown.view.rows);
     if shown.view.verdicts.cancelled > 0 {
-        bail!("the import was cancelled; {} rows have no verdict", shown.view.verdicts.cancelled);
+        let cancelled = shown.view.verdicts.cancelled;
+        let have = if cancelled == 1 { "has" } else { "have" };
+        bail!("the import was cancelled; {} {have} no verdict", many(cancelled, "row"));
     }
     if refused > 0 { Err(SomeRefused { refused, rows }.into()) } else { Ok(()) }
 }
@@ -248,11 +251,6 @@ async fn list(api: &ApiClient, out: &mut Out<'_>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// So many of something.
-fn many(n: u64, one: &str) -> String {
-    format!("{n} {one}{}", if n == 1 { "" } else { "s" })
-}
-
 async fn print(api: &ApiClient, shown: &Shown, out: &mut Out<'_>) -> anyhow::Result<()> {
     let view = &shown.view;
     let v = &view.verdicts;
@@ -268,7 +266,7 @@ async fn print(api: &ApiClient, shown: &Shown, out: &mut Out<'_>) -> anyhow::Res
         ("cancelled", v.cancelled),
     ];
     let said: Vec<String> = counts.iter().filter(|(_, n)| *n > 0).map(|(words, n)| format!("{n} {words}")).collect();
-    let rows = many(u64::try_from(view.rows).unwrap_or(0), "row");
+    let rows = many(view.rows, "row");
     out.line(&format!("{rows}: {}", if said.is_empty() { "none so far".into() } else { said.join(", ") }))?;
     if view.tenants_added > 0 {
         out.line(&format!("tenants {}added: {}", if view.dry_run { "to be " } else { "" }, view.tenants_added))?;
@@ -289,9 +287,9 @@ async fn print(api: &ApiClient, shown: &Shown, out: &mut Out<'_>) -> anyhow::Res
         out.line(&format!("{orders} for names under {domains}{end}"))?;
         for c in plan.collisions.iter().take(PRINTED) {
             out.line(&format!(
-                "  {}: {} names, {} at once, the last at {}",
+                "  {}: {}, {} at once, the last at {}",
                 c.registered_domain,
-                c.names,
+                many(c.names, "name"),
                 c.at_once,
                 c.last_order_at.in_words()
             ))?;

@@ -6,6 +6,7 @@ use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
 use serde_json::json;
 
+use super::out::many;
 use super::{Out, Surroundings, load};
 use crate::app::imports::{self, Files, Imported, Listed};
 use crate::env::Env;
@@ -121,7 +122,8 @@ fn list(listed: &[Listed], uncovered: usize, now: Moment, out: &mut Out<'_>) -> 
     };
     out.table(&["NAMES", "ENDS", "LEFT", "HOSTS", "ID"], &listed.iter().map(row).collect::<Vec<_>>())?;
     if uncovered > 0 {
-        out.line(&format!("{uncovered} canonical hosts have no certificate."))?;
+        let have = if uncovered == 1 { "has" } else { "have" };
+        out.line(&format!("{} {have} no certificate.", many(uncovered, "canonical host")))?;
     }
     Ok(())
 }

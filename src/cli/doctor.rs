@@ -6,6 +6,7 @@ use anyhow::bail;
 use clap::Args;
 
 use super::args::RoleName;
+use super::out::many;
 use super::{Out, Surroundings, load};
 use crate::config::Role;
 use crate::env::Env;
@@ -36,7 +37,8 @@ pub(super) async fn run(
     told(&report, out)?;
     let broken = report.findings.iter().filter(|f| f.verdict == Verdict::Broken).count();
     if report.is_broken() {
-        bail!("{broken} of {} things looked at are broken", report.findings.len())
+        let are = if broken == 1 { "is" } else { "are" };
+        bail!("{broken} of {} looked at {are} broken", many(report.findings.len(), "thing"))
     }
     Ok(())
 }

@@ -4,6 +4,7 @@ use std::io;
 
 use super::Out;
 use super::domain::Shown;
+use super::out::many;
 use crate::model::evidence::Verdict;
 
 /// How much of the history is printed.
@@ -45,8 +46,10 @@ pub(super) fn print(shown: &Shown, out: &mut Out<'_>) -> io::Result<()> {
         let has = view.rollout.counted - view.rollout.behind.len().min(view.rollout.counted);
         out.line("")?;
         out.line(&format!(
-            "Certificate {} until {}, on {has} of {} edges",
-            certificate.serial, certificate.not_after, view.rollout.counted
+            "Certificate {} until {}, on {has} of {}",
+            certificate.serial,
+            certificate.not_after,
+            many(view.rollout.counted, "edge")
         ))?;
     }
     if !view.events.is_empty() {

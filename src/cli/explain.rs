@@ -6,6 +6,7 @@ use clap::Args;
 use reqwest::Method;
 
 use super::client::ApiClient;
+use super::out::many;
 use super::{Out, Surroundings};
 use crate::app::explain::{Explanation, Story};
 use crate::model::evidence::{Actor, Verdict};
@@ -54,7 +55,8 @@ fn print(told: &Explanation, out: &mut Out<'_>) -> io::Result<()> {
     }
     if told.more_claims > 0 {
         out.line("")?;
-        out.line(&format!("{} older claims on this name are not told.", told.more_claims))?;
+        let are = if told.more_claims == 1 { "is" } else { "are" };
+        out.line(&format!("{} on this name {are} not told.", many(told.more_claims, "older claim")))?;
     }
     Ok(())
 }

@@ -6,6 +6,12 @@ use serde::Serialize;
 
 use crate::telemetry::one_line;
 
+/// So many of something.
+pub(super) fn many(n: impl std::fmt::Display, one: &str) -> String {
+    let n = n.to_string();
+    format!("{n} {one}{}", if n == "1" { "" } else { "s" })
+}
+
 /// Where answers go.
 pub struct Out<'a> {
     writer: &'a mut dyn Write,
@@ -60,6 +66,11 @@ impl<'a> Out<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_of_something_is_one() {
+        assert_eq!([0, 1, 2, 11].map(|n| many(n, "row")), ["0 rows", "1 row", "2 rows", "11 rows"]);
+    }
 
     #[test]
     fn tables_align_and_hostile_cells_stay_in_their_line() {

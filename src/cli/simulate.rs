@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use super::Out;
+use super::out::many;
 use crate::env::Env;
 use crate::model::ledger::Limit;
 use crate::model::moment::Moment;
@@ -88,22 +89,29 @@ fn print(report: &ImportReport, out: &mut Out<'_>) -> std::io::Result<()> {
         out.line(&line)?;
     }
     out.line(&format!(
-        "{} names and {} claims by hand: the last certificate after {:.2} h; the account's limit allows {:.2} h at best ({:+.2} %).",
-        report.domains, report.single_claims, report.last_certificate_hours, report.floor_hours, report.above_floor_pct
+        "{} and {} by hand: the last certificate after {:.2} h; the account's limit allows {:.2} h at best ({:+.2} %).",
+        many(report.domains, "name"),
+        many(report.single_claims, "claim"),
+        report.last_certificate_hours,
+        report.floor_hours,
+        report.above_floor_pct
     ))?;
     out.line(&format!(
-        "{} orders, {} refused for a limit, {} placed twice, {} second certificates; {} workers died, {} answers lost with them.",
-        report.orders,
+        "{}, {} refused for a limit, {} placed twice, {}; {} died, {} lost with them.",
+        many(report.orders, "order"),
         report.rate_limited,
         report.duplicate_orders,
-        report.second_certificates,
-        report.crashes,
-        report.lost_orders
+        many(report.second_certificates, "second certificate"),
+        many(report.crashes, "worker"),
+        many(report.lost_orders, "answer")
     ))?;
     for lane in &report.lanes {
         out.line(&format!(
-            "{:>8}: {} grants, waited {:.1} s in the middle, {:.1} s at p99",
-            lane.lane, lane.grants, lane.p50_s, lane.p99_s
+            "{:>8}: {}, waited {:.1} s in the middle, {:.1} s at p99",
+            lane.lane,
+            many(lane.grants, "grant"),
+            lane.p50_s,
+            lane.p99_s
         ))?;
     }
     out.line(&format!(

@@ -5,6 +5,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::Out;
+use super::out::many;
 use crate::app::{offboard, tenants};
 use crate::env::Env;
 use crate::store::Store;
@@ -45,7 +46,7 @@ pub(super) async fn run(store: &Store, env: &Env, args: RemoveArgs, out: &mut Ou
         out.line(&format!("{slug} was removed already, at {}.", progress.begun_at.rfc3339()))?;
     }
     if progress.open > 0 {
-        out.line(&format!("The control plane lets go of its {} claims now, one after the other.", progress.open))?;
+        out.line(&format!("The control plane lets go of its {} now, one after the other.", many(progress.open, "claim")))?;
     }
     out.line(&format!(
         "Names that still lead here: GET /api/v1/tenants/{}/dangling, with an operator's token.",

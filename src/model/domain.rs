@@ -107,6 +107,8 @@ pub struct Domain {
     pub settled: i64,
     pub failures: i64,
     pub event_seq: i64,
+    /// Changes beside its own steps.
+    pub edits: i64,
     pub certificate_id: Option<CertificateId>,
     pub active_since: Option<Moment>,
     pub released_at: Option<Moment>,
@@ -114,6 +116,11 @@ pub struct Domain {
 }
 
 impl Domain {
+    /// What a change with a condition is compared with: it rises with each event and each edit.
+    pub fn version(&self) -> i64 {
+        self.event_seq + self.edits
+    }
+
     /// The evidence of one check.
     pub fn evidence_of(&self, check: Check) -> Option<&Evidence> {
         self.evidence.iter().find(|e| e.finding.check == check)

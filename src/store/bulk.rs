@@ -146,6 +146,7 @@ pub async fn throw_away(store: &Store, rows: i64) -> StoreResult<bool> {
     let stmt = sql("DELETE FROM import_rows WHERE import_id = $1 AND n IN \
          (SELECT n FROM import_rows WHERE import_id = $1 ORDER BY n LIMIT $2)");
     if store.execute(stmt.bind(id.as_str()).bind(rows)).await? == 0 {
+        store.execute(sql("DELETE FROM import_slugs WHERE import_id = $1").bind(id.as_str())).await?;
         store.execute(sql("DELETE FROM imports WHERE id = $1 AND state = 'broken'").bind(id)).await?;
     }
     Ok(false)
@@ -212,8 +213,7 @@ pub async fn advance(tx: &mut Tx, id: &ImportId, cursor: i64, more: &Counts) -> 
 /// Every row has its verdict.
 pub async fn finish(store: &Store, id: &ImportId, plan: Option<&Plan>, now: Moment) -> StoreResult<bool> {
     let stmt = sql("UPDATE imports SET state = 'done', plan = $2, finished_at = $3, version = version + 1, \
-           tenants_added = CASE WHEN dry_run = 0 THEN tenants_added ELSE (SELECT count(DISTINCT lower(r.tenant)) FROM import_rows r \
-             WHERE r.import_id = $1 AND r.verdict = 'would_be_claimed' AND r.tenant_id IS NULL) END \
+           tenants_added = CASE WHEN dry_run = 0 THEN tenants_added ELSE (SELECT count(*) FROM import_slugs s WHERE s.import_id = $1) END \
          WHERE id = $1 AND state = 'working' AND cursor >= row_count")
     .bind(id.as_str())
     .bind(plan.map(document).transpose()?)
@@ -247,6 +247,7 @@ pub async fn start(tx: &mut Tx, id: &ImportId) -> StoreResult<Option<Import>> {
            duplicate = 0, refused = 0, tenants_added = 0, finished_at = NULL, version = version + 1, lease_until = 0 \
          WHERE id = $1 AND state = 'done' AND dry_run = 1 RETURNING *")
         .bind(id.as_str());
+    tx.execute(sql("DELETE FROM import_slugs WHERE import_id = $1").bind(id.as_str())).await?;
     tx.fetch_optional(stmt).await?.as_ref().map(import).transpose()
 }
 
@@ -288,10 +289,17 @@ pub async fn version(store: &Store, id: &ImportId) -> StoreResult<Option<i64>> {
     rows.first().map(|row| row.int("version")).transpose()
 }
 
-/// What became of the claims that an import made: how many stand where.
-pub async fn claims(tx: &mut Tx, id: &ImportId) -> StoreResult<Vec<(Claim, i64)>> {
-    let stmt = sql("SELECT claim, count(*) AS n FROM domains WHERE import_id = $1 GROUP BY claim ORDER BY claim");
-    tx.fetch_all(stmt.bind(id.as_str())).await?.iter().map(|row| Ok((row.parse("claim")?, row.int("n")?))).collect()
+/// What became of the claims that some imports made: of each, how many stand where.
+pub async fn claims(tx: &mut Tx, ids: impl Iterator<Item = &ImportId>) -> StoreResult<Vec<(ImportId, Claim, i64)>> {
+    // Each id has 36 letters: they are cut off one by one, so that each is looked up in the index.
+    let stmt = sql("WITH RECURSIVE asked (id, rest) AS ( \
+           SELECT substr(CAST($1 AS TEXT), 1, 36), substr(CAST($1 AS TEXT), 37) \
+           UNION ALL SELECT substr(rest, 1, 36), substr(rest, 37) FROM asked WHERE rest <> '') \
+         SELECT d.import_id, d.claim, count(*) AS n FROM asked a JOIN domains d ON d.import_id = a.id \
+         GROUP BY d.import_id, d.claim ORDER BY d.import_id, d.claim");
+    let ids: String = ids.map(ImportId::as_str).collect();
+    let read = |row: &Row| Ok((row.parse("import_id")?, row.parse("claim")?, row.int("n")?));
+    tx.fetch_all(stmt.bind(ids)).await?.iter().map(read).collect()
 }
 
 fn import(row: &Row) -> StoreResult<Import> {

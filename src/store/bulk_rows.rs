@@ -325,3 +325,19 @@ pub async fn slug_is_taken(tx: &mut Tx, slug: &Slug) -> StoreResult<bool> {
         .bind(slug.as_str());
     Ok(tx.fetch_optional(stmt).await?.is_some())
 }
+
+/// Notes that a dry run would add a tenant with this slug; false when it would add one before that people could mistake for it.
+pub async fn would_add(tx: &mut Tx, id: &ImportId, slug: &Slug) -> StoreResult<bool> {
+    let note = sql("INSERT INTO import_slugs (import_id, skeleton, slug) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING")
+        .bind(id.as_str())
+        .bind(slug.skeleton())
+        .bind(slug.as_str());
+    if tx.execute(note).await? == 1 {
+        return Ok(true);
+    }
+    let stmt = sql("SELECT 1 AS n FROM import_slugs WHERE import_id = $1 AND skeleton = $2 AND slug = $3")
+        .bind(id.as_str())
+        .bind(slug.skeleton())
+        .bind(slug.as_str());
+    Ok(tx.fetch_optional(stmt).await?.is_some())
+}

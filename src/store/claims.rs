@@ -124,18 +124,18 @@ pub async fn reopen(tx: &mut Tx, domain: &Domain, r: &Reopened, now: Moment) -> 
     tx.batch(vec![row, attempt(&r.attempt_id, &domain.id, &r.value, now, r.deadline), told]).await.map(|_| ())
 }
 
-/// Marks that somebody asked for a look, unless one was asked for after `not_since`; the number of the domain's latest event
-/// if it was marked.
+/// Marks that somebody asked for a look, unless one was asked for after `not_since`; the domain's version if it was
+/// marked.
 pub async fn ask_check(tx: &mut Tx, id: &DomainId, actor: &str, now: Moment, not_since: Moment) -> StoreResult<Option<i64>> {
     let stmt = sql("UPDATE domains SET check_asked_at = $2, check_asked_by = $3, pace_from = $2, due_at = $2, \
            nudged = generation \
          WHERE id = $1 AND claim IN ('awaiting_dns', 'queued', 'live') \
-           AND (check_asked_at IS NULL OR check_asked_at <= $4) RETURNING event_seq")
+           AND (check_asked_at IS NULL OR check_asked_at <= $4) RETURNING event_seq + edits AS version")
     .bind(id.as_str())
     .bind(now)
     .bind(actor)
     .bind(not_since);
-    tx.fetch_optional(stmt).await?.map(|row| row.int("event_seq")).transpose()
+    tx.fetch_optional(stmt).await?.map(|row| row.int("version")).transpose()
 }
 
 /// When somebody last asked for a look at a domain that is still looked at.

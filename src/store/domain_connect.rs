@@ -2,16 +2,35 @@
 
 use super::{Stmt, StoreResult, Tx, sql};
 use crate::model::hostname::Hostname;
-use crate::model::id::DomainId;
+use crate::model::id::{DomainId, TenantId};
 use crate::model::moment::Moment;
 
-/// Domains that wait for DNS and whose offer nobody has asked for, or not for long; the newest first: somebody sits before it.
-pub async fn due(tx: &mut Tx, now: Moment, limit: i64) -> StoreResult<Vec<(DomainId, Hostname)>> {
-    let query = sql("SELECT d.id, d.hostname FROM domains d LEFT JOIN domain_connect c ON c.domain_id = d.id \
-         WHERE d.claim = 'awaiting_dns' AND (c.due_at IS NULL OR c.due_at <= $1) ORDER BY d.created_at DESC, d.id LIMIT $2")
+/// A domain whose offer nobody has asked for, or not for long.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "columns of the schema, described there")]
+pub struct Due {
+    pub id: DomainId,
+    pub tenant_id: TenantId,
+    pub hostname: Hostname,
+}
+
+/// Those of them that wait for DNS, of each tenant in turn; of one tenant the newest first: somebody sits before it.
+pub async fn due(tx: &mut Tx, now: Moment, limit: i64) -> StoreResult<Vec<Due>> {
+    let query = sql("SELECT w.id, w.tenant_id, w.hostname FROM (SELECT d.id, d.tenant_id, d.hostname, d.created_at, \
+           row_number() OVER (PARTITION BY d.tenant_id ORDER BY d.created_at DESC, d.id) AS turn \
+           FROM domains d LEFT JOIN domain_connect c ON c.domain_id = d.id \
+           WHERE d.claim = 'awaiting_dns' AND (c.due_at IS NULL OR c.due_at <= $1)) w \
+         ORDER BY w.turn, w.created_at DESC, w.id LIMIT $2")
     .bind(now)
     .bind(limit);
-    tx.fetch_all(query).await?.iter().map(|row| Ok((row.parse("id")?, Hostname::trusted(&row.text("hostname")?)))).collect()
+    let read = |row: &super::Row| {
+        Ok(Due {
+            id: row.parse("id")?,
+            tenant_id: row.parse("tenant_id")?,
+            hostname: Hostname::trusted(&row.text("hostname")?),
+        })
+    };
+    tx.fetch_all(query).await?.iter().map(read).collect()
 }
 
 /// Takes a domain's question for oneself until `until`; one row where nobody else has it.

@@ -1,7 +1,8 @@
 //! Two linked claims of one tenant, `www` and the bare name: the link, and a redirect from one to the other.
 //!
 //! A link is mutual or it is none: each row names the other, and both are the same tenant's. A redirect travels with the host's
-//! own route, so an edge that knows one knows where it leads.
+//! own route, so an edge that knows one knows where it leads. Whoever writes two claims of a pair locks both before, by their ids:
+//! how to get it wrong is to lock one's own first, and to wait for somebody who waits for that.
 
 use super::{Row, Stmt, StoreResult, Tx, sql};
 use crate::model::claim::Claim;
@@ -19,7 +20,8 @@ pub struct Half {
     pub tenant_id: TenantId,
     pub hostname: Hostname,
     pub claim: Claim,
-    pub event_seq: i64,
+    pub version: i64,
+    pub linked: Option<DomainId>,
     pub redirects: bool,
 }
 
@@ -29,63 +31,75 @@ fn half(row: &Row) -> StoreResult<Half> {
         tenant_id: row.parse("tenant_id")?,
         hostname: Hostname::trusted(&row.text("hostname")?),
         claim: row.parse("claim")?,
-        event_seq: row.int("event_seq")?,
+        version: row.int("version")?,
+        linked: row.opt_parse("linked_domain_id")?,
         redirects: row.int("redirects")? != 0,
     })
 }
 
-/// The claim with this id.
+/// The claim with this id; nothing is locked.
 pub async fn one(tx: &mut Tx, id: &DomainId) -> StoreResult<Option<Half>> {
-    let stmt = sql("SELECT id, tenant_id, hostname, claim, event_seq, redirects FROM domains WHERE id = $1");
+    let stmt = sql("SELECT id, tenant_id, hostname, claim, event_seq + edits AS version, linked_domain_id, redirects \
+         FROM domains WHERE id = $1");
     tx.fetch_optional(stmt.bind(id.as_str())).await?.as_ref().map(half).transpose()
 }
 
-/// Locks both halves, always in the same order; none where `id` has no other half.
-pub async fn lock(tx: &mut Tx, id: &DomainId) -> StoreResult<Option<(Half, Half)>> {
-    let both = sql("SELECT d.id FROM domains d WHERE d.id = $1 OR d.linked_domain_id = $1 ORDER BY d.id").bind(id.as_str());
-    let mut halves = Vec::new();
-    for row in tx.fetch_all(both).await? {
-        let each = row.text("id")?;
-        let locked = sql("UPDATE domains SET redirects = redirects WHERE id = $1 AND (id = $2 OR linked_domain_id = $2) \
-             AND EXISTS (SELECT 1 FROM domains p WHERE p.id = domains.linked_domain_id AND p.linked_domain_id = domains.id \
-               AND p.tenant_id = domains.tenant_id) RETURNING id, tenant_id, hostname, event_seq, claim, redirects");
-        if let Some(row) = tx.fetch_optional(locked.bind(each).bind(id.as_str())).await? {
-            halves.push(half(&row)?);
-        }
-    }
-    let own = halves.iter().position(|half| half.id == *id);
-    Ok(match (own, halves.len()) {
-        (Some(own), 2) => {
-            let other = halves.remove(1 - own);
-            halves.pop().map(|own| (own, other))
-        }
-        _ => None,
-    })
+/// Locks the open claims that a tenant has on a name and on its other half.
+pub async fn hold_open(tx: &mut Tx, tenant: &TenantId, names: [&Hostname; 2]) -> StoreResult<Vec<Half>> {
+    let found = sql("SELECT id FROM domains WHERE tenant_id = $1 AND hostname IN ($2, $3) \
+         AND claim IN ('awaiting_dns', 'queued', 'live', 'expired') ORDER BY id")
+    .bind(tenant.as_str())
+    .bind(names[0].as_str())
+    .bind(names[1].as_str());
+    let mut held = hold_in_order(tx, found).await?;
+    // One that ended while it was waited for is open no more.
+    held.retain(|half| half.claim.is_open());
+    Ok(held)
 }
 
-/// Links two claims of a tenant, each to the other; false when one of them is another tenant's.
+/// Locks a claim and whatever names it as its other half; false when it got another half meanwhile, which is not locked.
+pub async fn hold_linked(tx: &mut Tx, id: &DomainId) -> StoreResult<bool> {
+    let found = sql("SELECT id FROM domains WHERE id = $1 OR linked_domain_id = $1 ORDER BY id").bind(id.as_str());
+    let held = hold_in_order(tx, found).await?;
+    let linked = held.iter().find(|half| half.id == *id).and_then(|own| own.linked.as_ref());
+    // Half a link, which nobody but a hand in the database makes, is none.
+    Ok(linked.is_none_or(|other| held.iter().any(|half| half.id == *other)) || !is_mutual(tx, id).await?)
+}
+
+/// Locks the claims that a query finds, in the order in which it finds them: by their ids.
+async fn hold_in_order(tx: &mut Tx, found: Stmt) -> StoreResult<Vec<Half>> {
+    let mut held = Vec::new();
+    for row in tx.fetch_all(found).await? {
+        let lock = sql("UPDATE domains SET redirects = redirects WHERE id = $1 \
+             RETURNING id, tenant_id, hostname, claim, event_seq + edits AS version, linked_domain_id, redirects");
+        if let Some(row) = tx.fetch_optional(lock.bind(row.text("id")?)).await? {
+            held.push(half(&row)?);
+        }
+    }
+    Ok(held)
+}
+
+async fn is_mutual(tx: &mut Tx, id: &DomainId) -> StoreResult<bool> {
+    let stmt =
+        sql("SELECT 1 AS n FROM domains a JOIN domains b ON b.id = a.linked_domain_id AND b.linked_domain_id = a.id \
+         WHERE a.id = $1");
+    Ok(tx.fetch_optional(stmt.bind(id.as_str())).await?.is_some())
+}
+
+/// Links two claims of a tenant, each to the other, which are held; false when one of them is another tenant's.
 pub async fn link(tx: &mut Tx, tenant: &TenantId, a: &DomainId, b: &DomainId) -> StoreResult<bool> {
     let mut linked = 0;
-    let mut each = [(a, b), (b, a)];
-    each.sort_by_key(|(one, _)| one.as_str().to_owned());
-    for (one, other) in each {
-        let stmt = sql("UPDATE domains SET linked_domain_id = $2 WHERE id = $1 AND tenant_id = $3");
+    for (one, other) in [(a, b), (b, a)] {
+        let stmt = sql("UPDATE domains SET linked_domain_id = $2, edits = edits + 1 WHERE id = $1 AND tenant_id = $3");
         linked += tx.execute(stmt.bind(one.as_str()).bind(other.as_str()).bind(tenant.as_str())).await?;
     }
     Ok(linked == 2)
 }
 
-/// Whether two claims are linked.
-pub async fn are_linked(tx: &mut Tx, a: &DomainId, b: &DomainId) -> StoreResult<bool> {
-    let stmt =
-        sql("SELECT 1 AS n FROM domains a JOIN domains b ON b.id = a.linked_domain_id AND b.linked_domain_id = a.id \
-         WHERE a.id = $1 AND b.id = $2");
-    Ok(tx.fetch_optional(stmt.bind(a.as_str()).bind(b.as_str())).await?.is_some())
-}
-
 /// Sends a half's visitors to the other, or keeps them; a route that is served is told.
 pub async fn redirect(tx: &mut Tx, half: &DomainId, on: bool, outbox_id: &str, now: Moment) -> StoreResult<()> {
-    tx.execute(sql("UPDATE domains SET redirects = $2 WHERE id = $1").bind(half.as_str()).bind(on)).await?;
+    tx.execute(sql("UPDATE domains SET redirects = $2, edits = edits + 1 WHERE id = $1").bind(half.as_str()).bind(on))
+        .await?;
     tx.execute(
         sql("INSERT INTO outbox (id, kind, subject, version, at) SELECT $1, 'host', r.hostname, $3, $3 FROM routes r \
              WHERE r.domain_id = $2 AND r.action = 'serve'")
@@ -132,11 +146,12 @@ pub async fn notice(
 }
 
 /// The link of a claim that ends: its other half stays, is told, and sends nobody there any more. What reads the link comes
-/// before what ends it.
+/// before what ends it. Halves that ended before may still name it; nobody is left to be told.
 pub(super) fn unlink(d: &Domain, now: Moment, id: &mut dyn FnMut() -> String) -> Vec<Stmt> {
     let told = sql("INSERT INTO notices (id, domain_id, kind, about, actor, hostname, at) \
          SELECT $1, p.id, 'partner_gone', $2, 'nameplate', $3, $4 FROM domains p \
-         WHERE p.linked_domain_id = $2 AND p.tenant_id = $5 ON CONFLICT (domain_id, kind, about) DO NOTHING")
+         WHERE p.linked_domain_id = $2 AND p.tenant_id = $5 AND p.claim IN ('awaiting_dns', 'queued', 'live', 'expired') \
+         ON CONFLICT (domain_id, kind, about) DO NOTHING")
     .bind(id())
     .bind(d.id.as_str())
     .bind(d.hostname.as_str())
@@ -152,7 +167,7 @@ pub(super) fn unlink(d: &Domain, now: Moment, id: &mut dyn FnMut() -> String) ->
          WHERE redirect_to IS NOT NULL AND domain_id IN (SELECT p.id FROM domains p WHERE p.linked_domain_id = $1)")
     .bind(d.id.as_str())
     .bind(now);
-    let link = sql("UPDATE domains SET linked_domain_id = NULL, redirects = 0, nudged = generation, \
+    let link = sql("UPDATE domains SET linked_domain_id = NULL, redirects = 0, edits = edits + 1, nudged = generation, \
            due_at = CASE WHEN due_at > $2 THEN $2 ELSE due_at END WHERE linked_domain_id = $1")
     .bind(d.id.as_str())
     .bind(now);

@@ -59,6 +59,9 @@ pub async fn outcome(
     now: Moment,
     mut event_id: impl FnMut() -> EventId,
 ) -> StoreResult<Recorded> {
+    if out.writes.iter().any(|w| matches!(w, Write::Unlink)) && !pairs::hold_linked(tx, &s.domain.id).await? {
+        return Ok(Recorded::Superseded);
+    }
     let returned = out.writes.iter().any(|w| matches!(w, Write::GrantReturned(..)));
     let mut batch = Batch { stmts: Vec::new(), guards: Vec::new(), holding: None, returned };
     let seq = s.domain.event_seq + i64::try_from(out.events.len()).unwrap_or(i64::MAX);

@@ -131,6 +131,7 @@ pub fn domain(row: &Row) -> StoreResult<Domain> {
         settled: row.int("settled")?,
         failures: row.int("failures")?,
         event_seq: row.int("event_seq")?,
+        edits: row.int("edits")?,
         certificate_id: row.opt_parse("certificate_id")?,
         active_since: row.opt_moment("active_since")?,
         released_at: row.opt_moment("released_at")?,

@@ -25,7 +25,7 @@ pub struct DomainRow {
     pub failures: i64,
     pub due_at: Moment,
     pub created_at: Moment,
-    pub event_seq: i64,
+    pub version: i64,
     pub attempt: Attempt,
     pub certificate: Option<CertificateRow>,
     pub redirects: bool,
@@ -100,7 +100,7 @@ pub struct EventRow {
 /// The domain with this id.
 pub async fn domain(tx: &mut Tx, id: &DomainId) -> StoreResult<Option<DomainRow>> {
     let query = sql("SELECT d.id, d.tenant_id, t.slug, d.hostname, d.claim, d.routing_mode, d.target, d.evidence, \
-                d.public_probe, d.failures, d.due_at, d.created_at, d.event_seq, a.value, a.opened_at, a.deadline, a.proven_at, \
+                d.public_probe, d.failures, d.due_at, d.created_at, d.event_seq + d.edits AS version, a.value, a.opened_at, a.deadline, a.proven_at, \
                 c.id AS certificate, c.serial, c.not_before, c.not_after, i.name AS issuer, d.redirects, p.id AS p_id, \
                 p.hostname AS p_hostname, p.claim AS p_claim, p.redirects AS p_redirects, p.certificate_until AS p_until, \
                 p.active_since AS p_active \
@@ -132,7 +132,7 @@ pub async fn domain(tx: &mut Tx, id: &DomainId) -> StoreResult<Option<DomainRow>
         failures: row.int("failures")?,
         due_at: row.moment("due_at")?,
         created_at: row.moment("created_at")?,
-        event_seq: row.int("event_seq")?,
+        version: row.int("version")?,
         attempt: Attempt {
             value: row.text("value")?,
             opened_at: row.moment("opened_at")?,

@@ -175,6 +175,11 @@ impl Problem {
         &self.detail
     }
 
+    /// The status that it is answered with.
+    pub(super) fn status(&self) -> StatusCode {
+        self.status
+    }
+
     /// Whether whoever sent the request can do better.
     pub(super) fn is_senders(&self) -> bool {
         self.status.is_client_error()

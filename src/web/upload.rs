@@ -1,9 +1,13 @@
 //! A file of names on its way in, by the API or from a page: read in pieces, each within a time, all within another.
 
 use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
 
-use axum::body::Bytes;
-use axum::http::StatusCode;
+use axum::body::{Body, BodyDataStream, Bytes};
+use axum::extract::Request;
+use axum::http::{StatusCode, header};
+use axum::response::Response;
 use futures::{Stream, StreamExt as _};
 
 use super::problem::{FieldError, Problem};
@@ -24,10 +28,77 @@ pub(super) struct Wanted {
     pub(super) key: Option<String>,
 }
 
+/// Answers a request whose body is a file. What is refused, wherever in the file and also before it, is read on for a while and thrown
+/// away: who closes a connection on somebody who is still sending takes the answer away with it, and a browser shows that the
+/// connection broke instead of what is wrong.
+pub(super) async fn to_its_end<F>(
+    state: &WebState,
+    request: Request,
+    answer: impl FnOnce(Request) -> F + Send,
+) -> Result<Response, Problem>
+where
+    F: Future<Output = Result<Response, Problem>> + Send,
+{
+    let asks_first = request.headers().contains_key(header::EXPECT);
+    let (parts, body) = request.into_parts();
+    let file = File::of(body);
+    let answered = answer(Request::from_parts(parts, Body::from_stream(file.clone()))).await;
+    let status = match &answered {
+        Ok(response) => response.status(),
+        Err(problem) => problem.status(),
+    };
+    // Whoever was too slow has had their time; whoever asks before they send has heard the answer first.
+    let hears_it = status == StatusCode::REQUEST_TIMEOUT || asks_first && file.is_untouched();
+    if (status.is_client_error() || status.is_server_error()) && !hears_it {
+        let end = state.app.env.sleep(state.settings.api.body_timeout);
+        tokio::select! {
+            () = thrown_away(file, state.settings.imports.max_bytes) => {}
+            () = end => {}
+        }
+    }
+    answered
+}
+
+/// A body that two read, one after the other.
+#[derive(Clone)]
+struct File(Arc<Mutex<Left>>);
+
+struct Left {
+    body: BodyDataStream,
+    touched: bool,
+    over: bool,
+}
+
+impl File {
+    fn of(body: Body) -> Self {
+        File(Arc::new(Mutex::new(Left { body: body.into_data_stream(), touched: false, over: false })))
+    }
+
+    fn left(&self) -> MutexGuard<'_, Left> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_untouched(&self) -> bool {
+        !self.left().touched
+    }
+}
+
+impl Stream for File {
+    type Item = Result<Bytes, axum::Error>;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let mut left = self.left();
+        left.touched = true;
+        if left.over {
+            return Poll::Ready(None);
+        }
+        let piece = left.body.poll_next_unpin(context);
+        left.over = matches!(piece, Poll::Ready(None | Some(Err(_))));
+        piece
+    }
+}
+
 /// Receives a file to its end; whatever is wrong with it, nothing of it stays.
-///
-/// What is refused is read on for a while and thrown away: who closes a connection on somebody who is still sending takes the
-/// answer away with it, and a browser shows that the connection broke instead of what is wrong with the file.
 pub(super) async fn receive<E>(
     state: &WebState,
     caller: &Caller,
@@ -35,37 +106,6 @@ pub(super) async fn receive<E>(
     wanted: Wanted,
     file: impl Stream<Item = Result<Bytes, E>> + Send,
 ) -> Result<Begun, Problem> {
-    let mut file = std::pin::pin!(file);
-    let done = taken(state, caller, actor, wanted, file.as_mut()).await;
-    match done {
-        Ok(begun) => Ok(begun),
-        Err(Refused::Over(problem)) => Err(problem),
-        Err(Refused::Early(problem)) => {
-            let end = state.app.env.sleep(state.settings.api.body_timeout);
-            tokio::select! {
-                () = thrown_away(file, state.settings.imports.max_bytes) => {}
-                () = end => {}
-            }
-            Err(problem)
-        }
-    }
-}
-
-/// Why a file was not received.
-enum Refused {
-    /// More of it is on its way.
-    Early(Problem),
-    /// Nothing more is to come, or came in time.
-    Over(Problem),
-}
-
-async fn taken<E>(
-    state: &WebState,
-    caller: &Caller,
-    actor: &str,
-    wanted: Wanted,
-    mut file: Pin<&mut (impl Stream<Item = Result<Bytes, E>> + Send)>,
-) -> Result<Begun, Refused> {
     let limits = &state.settings.imports;
     let new = NewImport {
         name: wanted.name,
@@ -78,7 +118,8 @@ async fn taken<E>(
         max_rows: u64::from(limits.max_rows),
         max_bytes: limits.max_bytes,
     };
-    let mut receiving = begin(&state.app, caller, actor, new).await.map_err(|e| Refused::Early(e.into()))?;
+    let mut file = std::pin::pin!(file);
+    let mut receiving = begin(&state.app, caller, actor, new).await?;
     let deadline = state.app.env.now() + limits.upload_timeout;
     loop {
         let left = deadline.since(state.app.env.now());
@@ -88,7 +129,7 @@ async fn taken<E>(
             piece = file.next() => piece,
             () = state.app.env.sleep(wait) => {
                 receiving.give_up().await;
-                return Err(Refused::Over(too_slow(wait.as_secs())));
+                return Err(too_slow(wait.as_secs()));
             }
         };
         let taken = match piece {
@@ -96,23 +137,23 @@ async fn taken<E>(
             Some(Ok(piece)) => receiving.take(&piece).await,
             Some(Err(_)) => {
                 receiving.give_up().await;
-                return Err(Refused::Over(cut_off()));
+                return Err(cut_off());
             }
         };
         if let Err(e) = taken {
             receiving.give_up().await;
-            return Err(Refused::Early(e.into()));
+            return Err(e.into());
         }
         if left.is_zero() {
             receiving.give_up().await;
-            return Err(Refused::Over(too_slow(limits.upload_timeout.as_secs())));
+            return Err(too_slow(limits.upload_timeout.as_secs()));
         }
     }
-    receiving.complete().await.map_err(|e| Refused::Over(e.into()))
+    Ok(receiving.complete().await?)
 }
 
 /// Reads what is still sent, up to so many bytes.
-async fn thrown_away<E>(mut file: Pin<&mut impl Stream<Item = Result<Bytes, E>>>, most: u64) {
+async fn thrown_away(mut file: File, most: u64) {
     let mut bytes = 0_u64;
     while let Some(Ok(piece)) = file.next().await {
         bytes = bytes.saturating_add(u64::try_from(piece.len()).unwrap_or(u64::MAX));

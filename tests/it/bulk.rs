@@ -294,8 +294,62 @@ async fn operators_tokens_add_tenants_where_they_say_so() {
     let mut slugs: Vec<&str> = tenants["items"].as_array().unwrap().iter().map(|t| t["slug"].as_str().unwrap()).collect();
     slugs.sort_unstable();
     assert_eq!(slugs, ["acm3", "acme", "fresh"]);
+    assert_eq!(count(&web, "SELECT count(*) AS n FROM import_slugs").await, 2, "of the one dry run");
     let routes = "SELECT count(*) AS n FROM routes WHERE hostname = 'fresh.app.example'";
     assert_eq!(count(&web, routes).await, 1, "a tenant that is added has its canonical host");
+}
+
+/// Two new tenants whose slugs people could mistake for each other: the check says of each row what the import will.
+#[tokio::test]
+async fn a_dry_run_adds_one_of_two_look_alikes_as_the_import_does() {
+    let web = Web::new(511).await;
+    // Within one batch of rows, and far apart.
+    let many: Vec<String> = (0..1_200).map(|n| format!("fresh,n{n}.fresh.test")).collect();
+    let file = format!(
+        "tenant,hostname\nbest0,a.test.test\nbesto,b.test.test\nBEST0,c.test.test\n{}\nfre-sh,z.fresh.test\n",
+        many.join("\n")
+    );
+    let dry = import(&web, &web.operator, "?create_tenants=true&dry_run=true", &file).await;
+    let told = |import: &Value, kind: &str| {
+        (import["verdicts"][kind].clone(), import["verdicts"]["refused"].clone(), import["tenants_added"].clone())
+    };
+    assert_eq!(told(&dry, "would_be_claimed"), (json!(1_202), json!(2), json!(2)));
+    let refused = async |id: &Value| {
+        let path = format!("/api/v1/imports/{}/rows?verdict=refused", id.as_str().unwrap());
+        web.api(&web.operator, "GET", &path, None).await.json()["items"].clone()
+    };
+    let expected = refused(&dry["id"]).await;
+    assert!(expected.as_array().unwrap().iter().all(|row| row["code"] == "slug_taken"), "{expected}");
+    let id = dry["id"].as_str().unwrap();
+    let started = web.api(&web.operator, "POST", &format!("/api/v1/imports/{id}/start"), None).await;
+    assert_eq!(started.status, 200, "{}", started.body);
+    work(&web).await;
+    let done = show(&web, &web.operator, id).await;
+    assert_eq!(told(&done, "claimed"), (json!(1_202), json!(2), json!(2)));
+    assert_eq!(refused(&done["id"]).await, expected);
+    assert_eq!(count(&web, "SELECT count(*) AS n FROM import_slugs").await, 0);
+}
+
+/// Each import of a list has its own claims, which are counted together.
+#[tokio::test]
+async fn a_list_of_imports_counts_all_claims_at_once() {
+    let web = Web::new(512).await;
+    let (_, token) = web.tenant("acme").await;
+    let mut trips = Vec::new();
+    for n in 0..4 {
+        web.rig.hand.advance(Duration::from_secs(1));
+        let names: Vec<String> = (0..=n).map(|m| format!("n{m}.of{n}.test")).collect();
+        import(&web, &token, "", &format!("hostname\n{}\n", names.join("\n"))).await;
+        let before = web.rig.app.store.round_trips();
+        let list = web.api(&token, "GET", "/api/v1/imports", None).await.json();
+        trips.push(web.rig.app.store.round_trips() - before);
+        let waiting: Vec<i64> =
+            list["items"].as_array().unwrap().iter().map(|i| i["claims"]["awaiting_dns"].as_i64().unwrap()).collect();
+        assert_eq!(waiting, (1..=n + 1).rev().collect::<Vec<i64>>());
+    }
+    assert!(trips.windows(2).all(|two| two[0] == two[1]), "{trips:?}");
+    let (_, other) = web.tenant("other").await;
+    assert_eq!(web.api(&other, "GET", "/api/v1/imports", None).await.json()["items"], json!([]));
 }
 
 #[tokio::test]

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use super::bulk::{import, send, send_keyed, show, verdicts, work};
 use crate::support::rig::Rig;
 use crate::support::stores::{Kind, TestStore, until};
-use crate::support::web::{Answer, Web};
+use crate::support::web::{Answer, PUBLIC_URL, Web};
 
 async fn count(web: &Web, what: &'static str) -> i64 {
     web.rig.count(sql(what)).await
@@ -108,6 +108,63 @@ async fn what_is_refused_is_read_to_its_end_so_that_its_sender_hears_why() {
     // One that never ends is ended all the same.
     assert_eq!(send(&web, &token, "", "text/csv", pieces(usize::MAX)).await.problem(), (422, "header_missing".into()));
     assert!(read.load(Ordering::Relaxed) < 100, "{read:?}");
+    nothing_stays(&web, "refused").await;
+}
+
+/// The same for what is refused before a byte of the file was looked at.
+#[tokio::test]
+async fn what_is_refused_before_it_is_read_is_read_to_its_end_too() {
+    let web = Web::configured(533, "[imports]\nmax_bytes = 40000\n").await;
+    let (acme, token) = web.tenant("acme").await;
+    let cookie = web.admin(&acme).await;
+    let read = Arc::new(AtomicUsize::new(0));
+    let pieces = |most: usize| {
+        let read = Arc::clone(&read);
+        read.store(0, Ordering::Relaxed);
+        let piece = move |_| {
+            read.fetch_add(1, Ordering::Relaxed);
+            Ok::<_, std::io::Error>(Bytes::from("x".repeat(1000)))
+        };
+        Body::from_stream(stream::iter(0..most).map(piece))
+    };
+    for (question, kind, refused) in [
+        ("", "application/pdf", (415, "not_a_list")),
+        ("?tenant=nobody", "text/csv", (422, "tenant_unknown")),
+        ("?create_tenants=true", "text/csv", (403, "operator_needed")),
+        ("?nonsense=1", "text/csv", (400, "bad_query")),
+    ] {
+        for (most, at_most) in [(30, 30), (usize::MAX, 99)] {
+            let answer = send(&web, &token, question, kind, pieces(most)).await;
+            assert_eq!(answer.problem(), (refused.0, refused.1.to_owned()));
+            let read = read.load(Ordering::Relaxed);
+            assert!((30..=at_most).contains(&read), "{question} {kind}: {read} of {most}");
+        }
+    }
+    let form = "multipart/form-data; boundary=x";
+    for (origin, kind) in [("https://evil.example", form), (PUBLIC_URL, "text/plain"), (PUBLIC_URL, form)] {
+        let request = web.browser(&cookie, "POST", "/imports").header("origin", origin).header("content-type", kind);
+        let answer = web.send(request.body(pieces(30)).unwrap()).await;
+        assert!(answer.status.is_client_error(), "{origin} {kind}: {}", answer.status);
+        assert_eq!(read.load(Ordering::Relaxed), 30, "{origin} {kind}");
+    }
+    // Whoever asks before they send is answered before they send.
+    let asks = Request::builder().method("POST").uri("/api/v1/imports").header("content-type", "application/pdf");
+    let asks = asks.header("expect", "100-continue").header("authorization", format!("Bearer {token}"));
+    assert_eq!(web.send(asks.body(pieces(30)).unwrap()).await.status, 415);
+    assert_eq!(read.load(Ordering::Relaxed), 0);
+    // One who sends nothing more is waited for a while only.
+    let still = async {
+        let stalls = Body::from_stream(stream::pending::<Result<Bytes, std::io::Error>>());
+        send(&web, &token, "", "application/pdf", stalls).await
+    };
+    let time = async {
+        while web.rig.hand.next_wake().is_none() {
+            tokio::task::yield_now().await;
+        }
+        web.rig.hand.advance(Duration::from_secs(3600));
+    };
+    let (answer, ()) = tokio::join!(still, time);
+    assert_eq!(answer.status, 415);
     nothing_stays(&web, "refused").await;
 }
 
@@ -400,6 +457,7 @@ async fn what_is_asked_wrongly_is_told_before_the_file_is_read() {
             .uri(format!("/api/v1/imports{question}"))
             .header("authorization", format!("Bearer {}", web.operator))
             .header("content-type", "text/csv")
+            .header("expect", "100-continue")
             .header("idempotency-key", key);
         web.send(request.body(unread()).unwrap()).await.problem()
     };

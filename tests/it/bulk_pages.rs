@@ -178,3 +178,32 @@ async fn operators_import_for_everybody_and_a_tenants_file_cannot_choose_another
     }
     assert_eq!(done["verdicts"]["claimed"], json!(1));
 }
+
+/// What is one of something is said so.
+#[tokio::test]
+async fn one_of_something_is_not_said_to_be_many() {
+    let web = Web::new(549).await;
+    let (acme, token) = web.tenant("acme").await;
+    let admin = web.admin(&acme).await;
+    for (names, said) in [
+        (&["a.acme.test"][..], ["1 name would be claimed.", "1 certificate to order."]),
+        (
+            &["a.acme.test", "b.acme.test"],
+            ["2 names would be claimed.", "2 certificates to order for names under 1 registered domain."],
+        ),
+        (
+            &["a.acme.test", "b.beta.test"],
+            ["2 names would be claimed.", "2 certificates to order for names under 2 registered domains."],
+        ),
+    ] {
+        let dry = import(&web, &token, "?dry_run=true", &format!("hostname\n{}\n", names.join("\n"))).await;
+        let page = web.page(&admin, &format!("/imports/{}", dry["id"].as_str().unwrap())).await.body;
+        assert!(said.iter().all(|text| page.contains(text)), "{names:?}: {page}");
+        for many in ["names", "certificates", "registered domains", "rows", "orders"] {
+            assert!(
+                !page.contains(&format!(" 1 {many}")) && !page.contains(&format!(">1 {many}")),
+                "{names:?} {many}: {page}"
+            );
+        }
+    }
+}

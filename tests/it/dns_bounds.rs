@@ -164,6 +164,7 @@ async fn pressed(rig: &Rig, tenant: &TenantId, n: usize, (zone, resolvers, serve
     check::check_now(&app, &id, "tenant").await.unwrap();
     advance::advance(&app, &id).await.unwrap();
     let about = format!("{zone:?}, resolvers {resolvers:?}, servers {servers:?}");
+    assert_eq!(rig.domain_text(&id, "claim").await.unwrap(), "awaiting_dns", "{about}");
     let looks = stage.look.looks.lock().unwrap();
     assert_eq!(looks.len(), 1, "{about}");
     let (seen, took) = &looks[0];
@@ -175,7 +176,6 @@ async fn pressed(rig: &Rig, tenant: &TenantId, n: usize, (zone, resolvers, serve
     assert!(servers != Manner::Heaps || full, "{about}: only {octets} octets came");
     // Ten seconds, and what a busy machine takes to notice.
     assert!(*took <= Duration::from_secs(12), "{about}: {took:?}");
-    assert_eq!(rig.domain_text(&id, "claim").await.unwrap(), "awaiting_dns", "{about}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -5,15 +5,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use aws_lc_rs::signature::{RSA_PKCS1_2048_8192_SHA256, UnparsedPublicKey};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use nameplate::app::connect::{Finder, FinderSettings};
+use nameplate::dns::Look;
 use nameplate::env::Env;
 use nameplate::model::domain_connect::{Services, key_records, public_key};
 use nameplate::model::id::DomainId;
+use nameplate::model::look::{Ask, Seen};
 use nameplate::model::records::ApexRoute;
 use nameplate::reach::document::{DocumentSettings, HttpsDocuments};
+use nameplate::store::sql;
 use nameplate::vault::request_signing::RequestSigner;
 use nameplate::web::Connect;
 use rustls::RootCertStore;
@@ -23,6 +27,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
+use crate::support::stores::until;
 use crate::support::web::{PUBLIC_URL, Web};
 
 const HOST: &str = "connect.provider.test";
@@ -417,6 +422,56 @@ async fn of_many_finders_one_asks() {
     let rounds = futures::future::join_all(finders.iter().map(Finder::round)).await;
     let asked: usize = rounds.into_iter().map(Result::unwrap).sum();
     assert_eq!((asked, provider.times()), (1, 3));
+}
+
+/// Looks that never end for names of one zone, and are as usual for all others.
+struct Silent(Arc<dyn Look>);
+
+#[async_trait]
+impl Look for Silent {
+    async fn look(&self, ask: &Ask) -> Seen {
+        if ask.registered_domain == "silent.test" {
+            std::future::pending::<()>().await;
+        }
+        self.0.look(ask).await
+    }
+}
+
+#[tokio::test]
+async fn silent_zones_of_one_tenant_keep_nobody_else_waiting() {
+    let (mut web, provider, _) = world(711).await;
+    web.rig.app.look = Arc::new(Silent(Arc::clone(&web.rig.app.look)));
+    let (evil, _) = web.tenant("evil").await;
+    let (acme, _) = web.tenant("acme").await;
+    let mine = web.rig.claim(&acme, "support.acme.test").await;
+    for n in 0..20 {
+        web.rig.hand.advance(Duration::from_secs(1));
+        web.rig.claim(&evil, &format!("n{n}.silent.test")).await;
+    }
+    let finder = provider.finder(&web);
+    let found = async |id: &DomainId| {
+        let rows = sql("SELECT count(*) AS n FROM domain_connect WHERE domain_id = $1 AND offer IS NOT NULL");
+        web.rig.count(rows.bind(id.as_str())).await == 1
+    };
+    let round = tokio::spawn({
+        let finder = finder.clone();
+        async move { finder.round().await }
+    });
+    until("the name of the other tenant has its offer", async || found(&mine).await).await;
+    let taken =
+        sql("SELECT count(*) AS n FROM domain_connect c JOIN domains d ON d.id = c.domain_id WHERE d.tenant_id = $1");
+    assert_eq!(web.rig.count(taken.clone().bind(evil.as_str())).await, 2, "a tenant has its share and no more");
+    // The round is over in spite of them, and the next has a place for who comes.
+    web.rig.hand.advance(Duration::from_secs(5));
+    assert_eq!(round.await.unwrap().unwrap(), 3);
+    let late = web.rig.claim(&acme, "late.acme.test").await;
+    let next = tokio::spawn({
+        let finder = finder.clone();
+        async move { finder.round().await }
+    });
+    until("a name that came later has its offer", async || found(&late).await).await;
+    assert_eq!(web.rig.count(taken.bind(evil.as_str())).await, 2);
+    next.abort();
 }
 
 #[test]

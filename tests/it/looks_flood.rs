@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use nameplate::dns::{AddressMap, Caps, Gate, Limits, Look, Observers, Settings, wire};
 use nameplate::env::Env;
+use nameplate::env::manual::Hand;
 use nameplate::model::id::TenantId;
 use nameplate::model::look::{Ask, Lane, Turn};
 use nameplate::model::moment::Moment;
@@ -34,17 +35,17 @@ enum Manner {
     Cuts,
 }
 
-async fn victim(world: &ZoneStore, manner: Manner) -> Victim {
+async fn victim(world: &ZoneStore, manner: Manner, env: &Env) -> Victim {
     let Sockets { udp, tcp } = Sockets::bind(IpAddr::V4(Ipv4Addr::LOCALHOST), 0).await.unwrap();
     let at = tcp.local_addr().unwrap();
     let came = Arc::new(Mutex::new(Vec::new()));
-    let (env, count, zones) = (Env::real(), came.clone(), world.clone());
+    let (packets_env, count, zones) = (env.clone(), came.clone(), world.clone());
     let who = Who::Server("ns1.dns.example".to_owned());
     let packets = tokio::spawn(async move {
         let mut octets = vec![0; 4096];
         loop {
             let Ok((length, from)) = udp.recv_from(&mut octets).await else { continue };
-            count.lock().unwrap().push(env.now());
+            count.lock().unwrap().push(packets_env.now());
             let Some(asked) = wire::asked(&octets[..length]) else { continue };
             let answer = match (manner, zones.answer(&who, &asked.name, asked.kind)) {
                 (Manner::Silent, _) => continue,
@@ -55,7 +56,7 @@ async fn victim(world: &ZoneStore, manner: Manner) -> Victim {
             let _ = udp.send_to(&answer, from).await;
         }
     });
-    let (env, count) = (Env::real(), came.clone());
+    let (env, count) = (env.clone(), came.clone());
     let streams = tokio::spawn(async move {
         loop {
             let Ok((mut stream, _)) = tcp.accept().await else { continue };
@@ -125,12 +126,31 @@ fn everything(hostname: &str, turn: Turn) -> Ask {
 
 const PER_SECOND: u32 = 40;
 
-/// How far packets may be late on a busy machine: a sixth of a second's worth more may then come together.
+/// Between a packet's turn and its arrival lie some turns of the runtime, for which others may catch up with it.
 const LATE: usize = 6;
+
+/// How far the clock moves at once.
+const TICK: Duration = Duration::from_millis(5);
+
+/// A clock that goes with the real one but stands still while this process waits for a processor. Sender and victim read the same:
+/// a packet whose turn came before such a wait and which is taken after it is no faster than it was sent.
+fn running_time() -> (Env, AbortOnDropHandle<()>) {
+    let real = Env::real();
+    let hand = Hand::new(real.now(), 1);
+    let env = hand.env();
+    let goes = tokio::spawn(async move {
+        loop {
+            real.sleep(TICK).await;
+            hand.advance(TICK);
+        }
+    });
+    (env, AbortOnDropHandle::new(goes))
+}
 
 async fn never_above_the_cap(manner: Manner) {
     let (world, names, addresses) = aimed();
-    let victim = victim(&world, manner).await;
+    let (env, _goes) = running_time();
+    let victim = victim(&world, manner, &env).await;
     let mut resolvers = Vec::new();
     let mut running = Vec::new();
     for label in ["own-a", "own-b"] {
@@ -139,7 +159,6 @@ async fn never_above_the_cap(manner: Manner) {
         resolvers.push((label.to_owned(), server.address()));
         running.push(server);
     }
-    let env = Env::real();
     let caps = Caps { server: Cap::new(PER_SECOND, 16), ..Caps::default() };
     let limits = Limits { per_query: Duration::from_millis(600), time: Duration::from_secs(2), ..Limits::default() };
     let settings = Settings { resolvers, servers: AddressMap::table(addresses.into_iter().map(|a| (a, victim.at))), limits };

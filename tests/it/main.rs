@@ -93,5 +93,6 @@ mod schemathesis;
 mod services;
 mod simulate;
 mod store_conformance;
+mod superseded;
 mod support;
 mod web_serve;

@@ -4,11 +4,15 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::Request;
+use nameplate::app;
+use nameplate::model::hostname::Hostname;
 use nameplate::model::id::DomainId;
 use nameplate::store::sql;
 use serde_json::{Value, json};
 
-use crate::support::web::Web;
+use crate::support::rig::Rig;
+use crate::support::stores::{Kind, TestStore, until};
+use crate::support::web::{Answer, Web};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -188,6 +192,114 @@ async fn a_redirect_is_set_changed_and_never_a_loop() {
     web.rig.check_invariants().await;
 }
 
+/// Of two who count on the same version one is told that it is another by now: at once, and not when the change is in the history.
+#[tokio::test]
+async fn a_version_is_counted_on_by_one_writer_only() {
+    let web = Web::new(78).await;
+    let (_, token) = web.tenant("acme").await;
+    let apex = claim(&web, &token, json!({ "hostname": "acme.test", "with_partner": true })).await;
+    let path = |view: &Value| format!("/api/v1/domains/{}", view["id"].as_str().unwrap());
+    let tag = async |path: &str| web.api(&token, "GET", path, None).await.header("etag").to_owned();
+    let counting = async |method: &str, path: &str, tag: &str, body: Option<Value>| -> Answer {
+        let request = Request::builder().method(method).uri(path).header("authorization", format!("Bearer {token}"));
+        let request = request.header("content-type", "application/json").header("if-match", tag);
+        web.send(request.body(body.map_or(Body::empty(), |body| Body::from(body.to_string()))).unwrap()).await
+    };
+    let to_www = || Some(json!({ "redirect_to": "www.acme.test" }));
+    let (own, partner) = (path(&apex), path(&apex["partner"]));
+    let seen = tag(&own).await;
+    let (a, b) = tokio::join!(counting("PATCH", &own, &seen, to_www()), counting("PATCH", &own, &seen, to_www()));
+    let mut codes = [a.status.as_u16(), b.status.as_u16()];
+    codes.sort_unstable();
+    assert_eq!(codes, [200, 412], "{} {}", a.body, b.body);
+    // The answer's own version is the present one, until the next change.
+    let answered = if a.status == 200 { &a } else { &b }.header("etag").to_owned();
+    assert_eq!(answered, tag(&own).await);
+    assert_eq!(counting("PATCH", &own, &answered, Some(json!({ "redirect_to": null }))).await.status, 200);
+    for method in ["PATCH", "DELETE"] {
+        let stale = counting(method, &own, &answered, (method == "PATCH").then(to_www).flatten()).await;
+        assert_eq!(stale.problem(), (412, "changed_meanwhile".to_owned()), "{method}");
+    }
+    assert_eq!(counting("POST", &format!("{own}/check"), &answered, None).await.status, 412);
+    // What changes nothing raises nothing; a half that goes changes the other.
+    let seen = tag(&own).await;
+    assert_eq!(counting("PATCH", &own, &seen, Some(json!({ "redirect_to": null }))).await.status, 200);
+    assert_eq!(seen, tag(&own).await);
+    assert_eq!(web.api(&token, "DELETE", &partner, None).await.status, 200);
+    assert_eq!(counting("DELETE", &own, &seen, None).await.problem(), (412, "changed_meanwhile".to_owned()));
+    assert_eq!(counting("DELETE", &own, &tag(&own).await, None).await.status, 200);
+    web.rig.check_invariants().await;
+}
+
+/// A half that somebody else took keeps its link while it rests: the one that stays keeps its visitors when it is told to.
+#[tokio::test]
+async fn visitors_are_kept_from_a_half_that_somebody_else_took() {
+    let web = Web::new(80).await;
+    let (_, token) = web.tenant("acme").await;
+    let body = json!({ "hostname": "acme.test", "with_partner": true, "redirect_to": "www.acme.test" });
+    let apex = claim(&web, &token, body).await;
+    let taken = sql("UPDATE domains SET claim = 'releasing' WHERE id = $1").bind(apex["partner"]["id"].as_str().unwrap());
+    web.rig.app.store.execute(taken).await.unwrap();
+    let path = format!("/api/v1/domains/{}", apex["id"].as_str().unwrap());
+    let kept = web.api(&token, "PATCH", &path, Some(json!({ "redirect_to": null }))).await;
+    assert_eq!((kept.status.as_u16(), &kept.json()["redirect_to"]), (200, &json!(null)), "{}", kept.body);
+    let again = web.api(&token, "PATCH", &path, Some(json!({ "redirect_to": "www.acme.test" }))).await;
+    assert_eq!(again.problem(), (409, "other_half_not_claimed".to_owned()));
+}
+
+/// Whoever holds the lock of the half with the lower id may take the other one, whichever half somebody removes meanwhile.
+#[tokio::test]
+async fn both_halves_are_locked_in_one_order_on_postgresql() {
+    let test = TestStore::blank(Kind::Postgres).await;
+    let rig = Rig::on(79, &test.url).await;
+    let tenant = rig.tenant("acme").await;
+    let touch = |id: &DomainId| sql("UPDATE domains SET redirects = redirects WHERE id = $1").bind(id.as_str());
+    for removed in [0, 1] {
+        let name = Hostname::trusted(&format!("pair{removed}.test"));
+        app::pair::claim_with_partner(&rig.app, &tenant, &name, None, "tenant").await.unwrap();
+        let ids = sql("SELECT id FROM domains WHERE hostname IN ($1, $2) ORDER BY id");
+        let ids = ids.bind(name.as_str()).bind(name.partner().unwrap().as_str());
+        let ids: Vec<DomainId> =
+            rig.app.store.query(ids).await.unwrap().iter().map(|row| row.parse("id").unwrap()).collect();
+        let mut first = rig.app.store.begin().await.unwrap();
+        first.execute(touch(&ids[0])).await.unwrap();
+        let removing = tokio::spawn({
+            let (app, id) = (rig.app.clone(), ids[removed].clone());
+            async move { app::remove::remove(&app, &id, "tenant").await }
+        });
+        let waits =
+            "SELECT count(*) AS n FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        until("the removal waits for the first half", async || rig.count(sql(waits)).await == 1).await;
+        first.execute(touch(&ids[1])).await.unwrap();
+        first.commit().await.unwrap();
+        removing.await.unwrap().unwrap();
+        let left = sql("SELECT count(*) AS n FROM domains WHERE id = $1 AND linked_domain_id IS NULL AND edits = 2");
+        assert_eq!(rig.count(left.bind(ids[1 - removed].as_str())).await, 1);
+    }
+    // Everybody at once, on both halves, gets an answer.
+    let name = Hostname::trusted("busy.test");
+    let half = name.partner().unwrap();
+    for _ in 0..5 {
+        let id = app::pair::claim_with_partner(&rig.app, &tenant, &name, None, "tenant").await.unwrap().id;
+        let other = sql("SELECT linked_domain_id FROM domains WHERE id = $1").bind(id.as_str());
+        let other: DomainId = rig.app.store.query(other).await.unwrap()[0].parse("linked_domain_id").unwrap();
+        let expect = app::expect::Expect::ANY;
+        let (claims, set, other_set, removed, other_removed) = tokio::join!(
+            app::pair::claim_with_partner(&rig.app, &tenant, &half, None, "tenant"),
+            app::pair::redirect_if(&rig.app, &id, Some(&half), &expect, "tenant"),
+            app::pair::redirect_if(&rig.app, &other, Some(&name), &expect, "tenant"),
+            app::remove::remove(&rig.app, &id, "tenant"),
+            app::remove::remove(&rig.app, &other, "tenant"),
+        );
+        assert!(claims.is_ok() && removed.is_ok() && other_removed.is_ok(), "{claims:?} {removed:?} {other_removed:?}");
+        for done in [set, other_set] {
+            assert!(!matches!(done, Err(app::pair::PairError::App(_))), "{done:?}");
+        }
+    }
+    drop(rig);
+    test.remove().await;
+}
+
 /// Removing one half leaves the other, drops the redirect, and says so.
 #[tokio::test]
 async fn removing_one_half_leaves_the_other() {
@@ -221,6 +333,11 @@ async fn removing_one_half_leaves_the_other() {
         let again = claim(&web, &token, json!({ "hostname": goes["hostname"], "with_partner": true })).await;
         assert_ne!(again["id"], goes["id"]);
         assert_eq!(again["partner"]["id"], stays["id"]);
+        // The half that stayed has had two others by now, and goes all the same.
+        let removed = web.api(&token, "DELETE", &format!("/api/v1/domains/{}", stays["id"].as_str().unwrap()), None).await;
+        assert_eq!(removed.status, 200, "{}", removed.body);
+        web.rig.pass(Duration::from_secs(60)).await;
+        assert!(web.rig.events(&id_of(&again)).await.contains(&"partner_gone".to_owned()));
         web.rig.check_invariants().await;
     }
 }

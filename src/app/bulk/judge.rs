@@ -177,7 +177,9 @@ async fn resolve(app: &App, tx: &mut Tx, import: &Import, name: &str) -> Result<
             return Ok((Whose::Refused(said("slug_invalid", format!("No tenant can be added for this row: {e}."))), false));
         }
     };
-    if bulk_rows::slug_is_taken(tx, &slug).await? {
+    let is_taken = bulk_rows::slug_is_taken(tx, &slug).await?;
+    // A dry run adds nobody, and says of the next look-alike what the import would.
+    if is_taken || import.dry_run && !bulk_rows::would_add(tx, &import.id, &slug).await? {
         let taken = AddTenantError::Taken(slug.to_string());
         return Ok((Whose::Refused(said("slug_taken", format!("No tenant can be added for this row: {taken}."))), false));
     }

@@ -78,7 +78,7 @@ pub(super) fn view(
         redirect_to: pair.redirect_to,
         redirecting: pair.redirecting,
         due_at: due(row.due_at),
-        version: row.event_seq,
+        version: row.version,
         created_at: row.created_at,
         events: events.into_iter().map(event).collect(),
     }

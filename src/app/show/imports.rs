@@ -1,5 +1,7 @@
 //! Documents of bulk imports.
 
+use std::collections::HashMap;
+
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -234,17 +236,36 @@ impl From<Plan> for PlanView {
 /// The document of an import, with where its claims stand.
 pub async fn import(tx: &mut Tx, import: Import) -> StoreResult<ImportView> {
     let mut claims = ClaimCounts::default();
-    for (claim, n) in bulk::claims(tx, &import.id).await? {
+    for (_, claim, n) in bulk::claims(tx, std::iter::once(&import.id)).await? {
+        claims.add(claim, n);
+    }
+    Ok(ImportView::new(import, claims))
+}
+
+/// The same of many; their claims are counted together.
+pub async fn imports(tx: &mut Tx, imports: Vec<Import>) -> StoreResult<Vec<ImportView>> {
+    let mut counted: HashMap<ImportId, ClaimCounts> = HashMap::new();
+    for (id, claim, n) in bulk::claims(tx, imports.iter().map(|import| &import.id)).await? {
+        counted.entry(id).or_default().add(claim, n);
+    }
+    let view = |import: Import| {
+        let claims = counted.remove(&import.id).unwrap_or_default();
+        ImportView::new(import, claims)
+    };
+    Ok(imports.into_iter().map(view).collect())
+}
+
+impl ClaimCounts {
+    fn add(&mut self, claim: Claim, n: i64) {
         let count = match claim {
-            Claim::AwaitingDns => &mut claims.awaiting_dns,
-            Claim::Queued => &mut claims.queued,
-            Claim::Live => &mut claims.live,
-            Claim::Expired => &mut claims.expired,
-            Claim::Releasing | Claim::Released | Claim::Withdrawn => &mut claims.removed,
+            Claim::AwaitingDns => &mut self.awaiting_dns,
+            Claim::Queued => &mut self.queued,
+            Claim::Live => &mut self.live,
+            Claim::Expired => &mut self.expired,
+            Claim::Releasing | Claim::Released | Claim::Withdrawn => &mut self.removed,
         };
         *count += n;
     }
-    Ok(ImportView::new(import, claims))
 }
 
 impl ImportView {

@@ -123,7 +123,7 @@ prop_compose! {
                 claim_since: at(opened), routing_mode: RoutingMode::PerTenant, target: "acme.app.example".to_owned(),
                 attempt_id: AttemptId::mint(NOW, [5; 10]), evidence, looked_at, pace_from: at(opened),
                 check_asked_at: asked.map(at), check_asked_by: asked.map(|_| "tenant".to_owned()), public_probe: None,
-                tie: TieState::Held, lost_for_us: 0, counted_until: None, due_at: NOW, generation: 7, settled: 6, failures, event_seq: 3,
+                tie: TieState::Held, lost_for_us: 0, counted_until: None, due_at: NOW, generation: 7, settled: 6, failures, event_seq: 3, edits: 0,
                 certificate_id: certificate.then(|| CertificateId::mint(NOW, [6; 10])), active_since: active.then_some(NOW),
                 released_at: None, created_at: at(opened),
             },

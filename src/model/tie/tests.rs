@@ -49,6 +49,7 @@ fn domain(mode: RoutingMode, name: &str, tie: TieState) -> Domain {
         settled: 0,
         failures: 0,
         event_seq: 0,
+        edits: 0,
         certificate_id: None,
         active_since: None,
         released_at: None,

@@ -22,7 +22,7 @@ use crate::web::input::{Asked, Id, NoQuery};
 use crate::web::once;
 use crate::web::problem::Problem;
 use crate::web::state::WebState;
-use crate::web::upload::{Wanted, receive, sentence};
+use crate::web::upload::{Wanted, receive, sentence, to_its_end};
 
 /// An import, with where people see it and where its files are.
 #[derive(Serialize, ToSchema)]
@@ -43,9 +43,12 @@ pub(in crate::web) struct ImportBody {
 
 impl ImportBody {
     async fn of(state: &WebState, import: Import) -> Result<Self, Problem> {
-        let view = show::import(&mut state.app.store.read().await?, import).await?;
+        Ok(ImportBody::with_links(state, show::import(&mut state.app.store.read().await?, import).await?))
+    }
+
+    fn with_links(state: &WebState, view: ImportView) -> Self {
         let (page, api) = (state.import_page(&view.id), state.api_import(&view.id));
-        Ok(ImportBody { view, page, results: format!("{api}/results"), records: format!("{api}/records") })
+        ImportBody { view, page, results: format!("{api}/results"), records: format!("{api}/records") }
     }
 
     fn answer(self, status: StatusCode) -> Response {
@@ -122,14 +125,24 @@ fn format_of(headers: &HeaderMap) -> Result<Format, Problem> {
 pub(in crate::web) async fn create_import(
     State(state): State<WebState>,
     ApiCaller(caller): ApiCaller,
-    Asked(query): Asked<ImportQuery>,
+    query: Result<Asked<ImportQuery>, Problem>,
     request: Request,
 ) -> Result<Response, Problem> {
+    to_its_end(&state, request, |request| take(&state, &caller, query, request)).await
+}
+
+async fn take(
+    state: &WebState,
+    caller: &Caller,
+    query: Result<Asked<ImportQuery>, Problem>,
+    request: Request,
+) -> Result<Response, Problem> {
+    let Asked(query) = query?;
     let (parts, body) = request.into_parts();
     let format = format_of(&parts.headers)?;
     let key = once::key_of(&parts.headers)?;
     let tenant = match &query.tenant {
-        Some(named) => Some(tenant_of(&state, &caller, Some(named), "tenant").await?),
+        Some(named) => Some(tenant_of(state, caller, Some(named), "tenant").await?),
         None => None,
     };
     let create_tenants = query.create_tenants.unwrap_or(false);
@@ -142,13 +155,13 @@ pub(in crate::web) async fn create_import(
     };
     let dry_run = query.dry_run.unwrap_or(false);
     let wanted = Wanted { name, format, dry_run, create_tenants, tenant, key };
-    let begun = receive(&state, &caller, &caller.actor(), wanted, body.into_data_stream()).await?;
+    let begun = receive(state, caller, &caller.actor(), wanted, body.into_data_stream()).await?;
     let (import, status) = match begun {
         Begun::New(import) => (import, StatusCode::CREATED),
         Begun::Before(import) => (import, StatusCode::OK),
     };
     let location = state.api_import(&import.id);
-    let mut response = ImportBody::of(&state, import).await?.answer(status);
+    let mut response = ImportBody::of(state, import).await?.answer(status);
     if let Ok(value) = HeaderValue::from_str(&location) {
         response.headers_mut().insert(header::LOCATION, value);
     }
@@ -210,10 +223,8 @@ pub(in crate::web) async fn list_imports(
     let question =
         [("tenant", query.tenant), ("digest", query.digest), ("state", query.state), ("limit", Some(limit.to_string()))];
     let next = next_page(&state, "/api/v1/imports", full, last, &question);
-    let mut items = Vec::with_capacity(imports.len());
-    for import in imports {
-        items.push(ImportBody::of(&state, import).await?);
-    }
+    let views = show::imports(&mut state.app.store.read().await?, imports).await?;
+    let items = views.into_iter().map(|view| ImportBody::with_links(&state, view)).collect();
     Ok(axum::Json(Page { items, next }))
 }
 

@@ -190,9 +190,18 @@ pub(in crate::web) async fn post_import(
     State(state): State<WebState>,
     reader: PageCaller,
     headers: HeaderMap,
+    request: Request,
+) -> Result<Response, Problem> {
+    upload::to_its_end(&state, request, |request| receive(&state, &reader, &headers, request)).await
+}
+
+async fn receive(
+    state: &WebState,
+    reader: &PageCaller,
+    headers: &HeaderMap,
     mut request: Request,
 ) -> Result<Response, Problem> {
-    form::from_our_page(&state, &headers)?;
+    form::from_our_page(state, headers)?;
     // The file has a limit of its own, kept while it is read.
     DefaultBodyLimit::disable().apply(&mut request);
     let not_a_form = |e: axum::extract::multipart::MultipartRejection| {
@@ -202,25 +211,25 @@ pub(in crate::web) async fn post_import(
     let mut fields = Fields::default();
     // The form has five; whoever sends more is no page of ours.
     for _ in 0..MOST_FIELDS {
-        let Some(field) = in_time(&state, parts.next_field()).await?.map_err(|e| bad_form(&e))? else { break };
+        let Some(field) = in_time(state, parts.next_field()).await?.map_err(|e| bad_form(&e))? else { break };
         match field.name().unwrap_or_default() {
-            "csrf" => fields.csrf = short(&state, field).await?,
-            "tenant" => fields.tenant = short(&state, field).await?,
-            "mode" => fields.mode = short(&state, field).await?,
-            "create" => fields.create = !short(&state, field).await?.is_empty(),
+            "csrf" => fields.csrf = short(state, field).await?,
+            "tenant" => fields.tenant = short(state, field).await?,
+            "mode" => fields.mode = short(state, field).await?,
+            "create" => fields.create = !short(state, field).await?.is_empty(),
             "file" => {
-                form::check(&state, &headers, &reader, &fields.csrf)?;
-                return match take(&state, &reader, &fields, field).await {
-                    Ok(path) => Ok(see(&state, &path)),
-                    Err(problem) if problem.is_senders() => again(&state, &reader, fields, problem.detail()).await,
+                form::check(state, headers, reader, &fields.csrf)?;
+                return match take(state, reader, &fields, field).await {
+                    Ok(path) => Ok(see(state, &path)),
+                    Err(problem) if problem.is_senders() => again(state, reader, fields, problem.detail()).await,
                     Err(problem) => Err(problem),
                 };
             }
             _ => {}
         }
     }
-    form::check(&state, &headers, &reader, &fields.csrf)?;
-    again(&state, &reader, fields, t::choose_file()).await
+    form::check(state, headers, reader, &fields.csrf)?;
+    again(state, reader, fields, t::choose_file()).await
 }
 
 async fn again(state: &WebState, reader: &PageCaller, fields: Fields, trouble: &str) -> Result<Response, Problem> {

@@ -124,12 +124,14 @@ impl ImportPage {
 fn sentence(view: &ImportView) -> String {
     match (view.state, view.dry_run) {
         (ImportState::Receiving, _) => match view.rows {
-            1 => t::one_row_arrived(1).plain(),
+            1 => t::one_row_arrived().to_owned(),
             n => t::rows_arrived(n).plain(),
         },
-        (ImportState::Working, _) => match view.rows {
-            1 => t::of_one_row_judged(view.judged, 1).plain(),
-            n => t::of_rows_judged(view.judged, n).plain(),
+        (ImportState::Working, _) => match (view.judged, view.rows) {
+            (0, 1) => t::one_row_not_judged().to_owned(),
+            (_, 1) => t::one_row_judged().to_owned(),
+            (1, all) => t::one_of_rows_judged(all).plain(),
+            (n, all) => t::of_rows_judged(n, all).plain(),
         },
         (ImportState::Paused, _) => t::held_at(view.judged, view.rows).plain(),
         (ImportState::Done, true) => format!("{} {} {}", t::was_a_check(), would_be_claimed(view), not_taken(view)),
@@ -140,7 +142,7 @@ fn sentence(view: &ImportView) -> String {
 
 fn would_be_claimed(view: &ImportView) -> String {
     match view.verdicts.would_be_claimed {
-        1 => t::one_would_be_claimed(1).plain(),
+        1 => t::one_would_be_claimed().to_owned(),
         n => t::n_would_be_claimed(n).plain(),
     }
 }
@@ -158,7 +160,7 @@ fn claimed(view: &ImportView) -> String {
 fn not_taken(view: &ImportView) -> String {
     match view.verdicts.refused {
         0 => t::every_row_taken().to_owned(),
-        1 => t::one_row_not_taken(1).plain(),
+        1 => t::one_row_not_taken().to_owned(),
         n => t::rows_not_taken(n).plain(),
     }
 }

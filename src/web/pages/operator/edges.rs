@@ -45,6 +45,7 @@ impl EdgeLine {
             copy: format!("{} / {}", edge.row.cursor.epoch, grouped(edge.row.cursor.seq)),
             behind: match edge.behind {
                 Some(0) => o::none().to_owned(),
+                Some(1) => o::one_change().to_owned(),
                 Some(n) => o::n_changes(grouped(n)).plain(),
                 None => o::other_epoch().to_owned(),
             },

@@ -122,22 +122,29 @@ fn alarms(overview: &Overview, now: Moment, min_edges: usize) -> Vec<String> {
         n => out.push(o::n_ended(grouped(n)).plain()),
     }
     let counted = overview.edges.counted();
-    if counted < min_edges.max(1) {
-        out.push(o::edges_missing(counted, min_edges.max(1)).plain());
+    match (counted, min_edges.max(1)) {
+        (counted, wanted) if counted >= wanted => {}
+        (1, wanted) => out.push(o::one_edge_missing(wanted).plain()),
+        (counted, wanted) => out.push(o::edges_missing(counted, wanted).plain()),
     }
-    match overview.edges.in_trouble() {
-        0 => {}
-        n => out.push(o::edges_in_trouble(n, overview.edges.edges.len()).plain()),
+    match (overview.edges.in_trouble(), overview.edges.edges.len()) {
+        (0, _) => {}
+        (_, 1) => out.push(o::only_edge_in_trouble().to_owned()),
+        (1, all) => out.push(o::one_edge_in_trouble(all).plain()),
+        (n, all) => out.push(o::edges_in_trouble(n, all).plain()),
     }
     match overview.edges.exceptions.len() {
         0 => {}
+        1 => out.push(o::one_not_served().to_owned()),
         n => out.push(o::not_served(n).plain()),
     }
     for budget in overview.budgets.iter().filter(|b| b.in_use) {
         out.extend(trouble(budget, now));
         let shut = budget.tokens.iter().filter(|t| t.closed.as_ref().is_some_and(|s| s.why == Closed::Paused)).count();
-        if shut > 0 {
-            out.push(o::names_paused(&budget.issuer, shut).plain());
+        match shut {
+            0 => {}
+            1 => out.push(o::one_name_paused(&budget.issuer).plain()),
+            n => out.push(o::names_paused(&budget.issuer, n).plain()),
         }
         if let Some(until) = budget.paused_until {
             out.push(o::nothing_before(&budget.issuer, When::at(until, now).full).plain());

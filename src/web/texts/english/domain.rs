@@ -98,6 +98,8 @@ texts! {
     no_certificate = "no certificate so far";
     certificate_until(serial, until) = "certificate {serial}, valid until {until}";
     days_over = "Days of the certificate that are over";
+    of_one_day = "It is good for one day.";
+    one_of_days(days) = "1 of {days} days is over.";
     of_days(used, days) = "{used} of {days} days are over.";
     valid_from = "Valid from";
     valid_until = "Valid until";

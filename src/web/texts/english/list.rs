@@ -35,6 +35,7 @@ texts! {
     n_not_added(n) = "{n} not added";
     correct_them = "They are still in the field below: correct them there and send it again.";
     not_added = "Not added";
+    one_more_in_field = "1 more name is still in the field: 100 are taken at a time. Send it again for it.";
     more_in_field(n) = "{n} more names are still in the field: 100 are taken at a time. Send it again for the next.";
     visitors_try_both = "Visitors try both";
     with_and_without() = "People type a name with and without `www`. Add the other one, too:";

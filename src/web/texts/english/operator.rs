@@ -35,14 +35,20 @@ texts! {
     not_judged = "This release has not judged this row yet.";
 
     // ---- The fleet on one page ----
+    one_open_and_served(served) = "1 open claim, {served} served";
     open_and_served(open, served) = "{open} open claims, {served} served";
     counted_at = "Counted";
     needs_somebody = "Needs somebody now";
     one_ended = "1 name is live with a certificate that has ended.";
     n_ended(n) = "{n} names are live with a certificate that has ended.";
+    one_edge_missing(wanted) = "1 edge counts and {wanted} must: nothing is ordered until they do.";
     edges_missing(counted, wanted) = "{counted} edges count and {wanted} must: nothing is ordered until they do.";
+    only_edge_in_trouble = "The only edge is silent or left behind.";
+    one_edge_in_trouble(all) = "1 of {all} edges is silent or left behind.";
     edges_in_trouble(n, all) = "{n} of {all} edges are silent or left behind.";
+    one_not_served = "1 certificate is on an edge that does not serve it.";
     not_served(n) = "{n} certificates are on an edge that does not serve them.";
+    one_name_paused(issuer) = "{issuer} paused 1 name or more until somebody visits its page.";
     names_paused(issuer, n) = "{issuer} paused {n} names or more until somebody visits its page.";
     nothing_before(issuer, at) = "{issuer} lets nothing through before {at}.";
     no_account_yet(issuer) = "{issuer} has given us no account yet";
@@ -58,6 +64,7 @@ texts! {
     picture = "Picture";
     stuck_longest = "Stuck longest, and why";
     nothing_stuck = "Nothing is under way or stuck.";
+    one_more_reason = "1 more reason, with fewer domains; it is in the lists by whose move it is.";
     more_reasons(n) = "{n} more reasons, each with fewer domains; they are in the lists by whose move it is.";
     still_to_spend = "What the CAs still let us spend";
     no_ledger = "No issuer keeps a ledger.";
@@ -164,6 +171,7 @@ texts! {
     silent = "Silent";
     left_behind = "Left behind";
     drained = "Drained";
+    one_change = "1 change";
     n_changes(n) = "{n} changes";
     other_epoch = "of another epoch";
     has_and_serves_not = "Certificates that an edge has and does not serve";
