@@ -112,7 +112,7 @@ async fn taken(app: &App, id: &DomainId) -> Result<Advanced, AppError> {
     if let Some(wait) = wait {
         // Nothing was recorded. Without this the domain would wait for its lease to run out.
         let mut given = situation::give_back(&app.store, id, generation, app.env.now() + wait).await;
-        while given.as_ref().is_err_and(passes_by_itself) && may_wait(app, lease_until).await {
+        while given.as_ref().is_err_and(StoreError::passes_by_itself) && may_wait(app, lease_until).await {
             given = situation::give_back(&app.store, id, generation, app.env.now() + wait).await;
         }
         if let Err(e) = given {
@@ -120,11 +120,6 @@ async fn taken(app: &App, id: &DomainId) -> Result<Advanced, AppError> {
         }
     }
     done
-}
-
-/// Whether another try can be expected to do better: the database is away or busy.
-fn passes_by_itself(e: &StoreError) -> bool {
-    matches!(e, StoreError::Busy | StoreError::Unavailable(_))
 }
 
 /// Waits before something is written again; false when the lease will have run out by then.
@@ -169,7 +164,7 @@ async fn step(app: &App, s: &mut Situation, lease_until: Moment) -> Result<Advan
     loop {
         match record_outcome(app, s, &outcome).await {
             // What was done outside is done: only the writing is tried again.
-            Err(AppError::Store(e)) if passes_by_itself(&e) && may_wait(app, lease_until).await => {}
+            Err(AppError::Store(e)) if e.passes_by_itself() && may_wait(app, lease_until).await => {}
             other => return other,
         }
     }

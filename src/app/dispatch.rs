@@ -33,12 +33,15 @@ pub async fn round(app: &App) -> Result<Option<Moment>, AppError> {
     let mut next: Option<Moment> = None;
     let all = issuers::list(&app.store).await?;
     let usable = all.iter().filter(|issuer| issuer.is_in_use() && issuer.account_url.is_some()).count();
+    let mut failed = None;
     for issuer in all {
-        if let Some(at) = round_of(app, &issuer.id, usable > 1).await? {
-            next = Some(next.map_or(at, |n| n.min(at)));
+        match round_of(app, &issuer.id, usable > 1).await {
+            Ok(at) => next = next.into_iter().chain(at).min(),
+            // The others have their rounds all the same.
+            Err(e) => failed = failed.or(Some(e)),
         }
     }
-    Ok(next)
+    failed.map_or(Ok(next), Err)
 }
 
 /// One round for one issuer.

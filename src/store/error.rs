@@ -1,4 +1,6 @@
-//! The five ways in which the store can say no.
+//! The six ways in which the store can say no.
+
+use sqlx::error::{DatabaseError, ErrorKind};
 
 /// An error of the store.
 #[derive(Debug, thiserror::Error)]
@@ -28,7 +30,10 @@ pub enum StoreError {
         /// What it should hold.
         expected: &'static str,
     },
-    /// The database cannot be used now, or refused a statement.
+    /// The database refused a statement, as it will again: a mistake of ours, or a row that may not be.
+    #[error("the database refused what it was asked")]
+    Refused(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The database cannot be used now.
     #[error("the database did not do what it was asked")]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
@@ -40,6 +45,11 @@ impl StoreError {
     /// For a thing that is not there.
     pub fn not_found(what: impl Into<String>) -> Self {
         StoreError::NotFound { what: what.into() }
+    }
+
+    /// Whether another try can be expected to do better: the database is away or busy, and nobody's data is at fault.
+    pub fn passes_by_itself(&self) -> bool {
+        matches!(self, StoreError::Busy | StoreError::Unavailable(_))
     }
 
     pub(crate) fn unavailable(e: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
@@ -61,16 +71,36 @@ impl From<sqlx::Error> for StoreError {
                 return StoreError::Busy;
             }
         }
+        let refused = matches!(&e, sqlx::Error::Database(d) if is_refusal(d.as_ref()));
         // The driver's own errors repeat their cause in their text; only the cause is kept.
         match e {
             sqlx::Error::PoolTimedOut => StoreError::unavailable(
                 "there was no connection to be had in time; check that the database is up and that database.connections suffices",
             ),
+            sqlx::Error::Database(d) if refused => StoreError::Refused(d.into_error()),
             sqlx::Error::Database(d) => StoreError::unavailable(d.into_error()),
             sqlx::Error::Io(io) => StoreError::unavailable(io),
             e => StoreError::unavailable(e.to_string()),
         }
     }
+}
+
+/// Whether a statement was refused for what it says or would leave behind, and not for the state that the database is in.
+fn is_refusal(d: &dyn DatabaseError) -> bool {
+    let constraint = matches!(
+        d.kind(),
+        ErrorKind::ForeignKeyViolation
+            | ErrorKind::NotNullViolation
+            | ErrorKind::CheckViolation
+            | ErrorKind::ExclusionViolation
+    );
+    // PostgreSQL: data exception, integrity constraint violation, syntax error or access rule violation, raised by a function;
+    // SQLite: a statement in error, SQLITE_CONSTRAINT with what it is extended by, SQLITE_MISMATCH.
+    constraint
+        || d.code().is_some_and(|code| match code.len() {
+            5 => ["22", "23", "42", "P0"].iter().any(|class| code.starts_with(class)),
+            _ => code.parse::<i32>().is_ok_and(|code| matches!(code & 0xff, 1 | 19 | 20)),
+        })
 }
 
 impl From<sqlx::migrate::MigrateError> for StoreError {

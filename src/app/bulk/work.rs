@@ -6,8 +6,8 @@ use super::{judge, plan, receive};
 use crate::app::{App, AppError};
 use crate::model::id::ImportId;
 use crate::model::moment::Moment;
+use crate::store::bulk;
 use crate::store::bulk_rows::{self, ToJudge};
-use crate::store::{StoreError, bulk};
 use crate::telemetry::Chain;
 
 /// Rows judged in one transaction: on SQLite nobody else writes meanwhile.
@@ -58,9 +58,9 @@ async fn step(app: &App, id: &ImportId) -> Result<bool, AppError> {
     Ok(true)
 }
 
-/// Whether another try can be expected to do better: the database is away or busy, which is no row's fault.
+/// Whether another try can be expected to do better, which is no row's fault.
 fn passes_by_itself(e: &AppError) -> bool {
-    matches!(e, AppError::Store(StoreError::Busy | StoreError::Unavailable(_)))
+    matches!(e, AppError::Store(e) if e.passes_by_itself())
 }
 
 async fn batch(app: &App, id: &ImportId, size: i64) -> Result<bool, AppError> {

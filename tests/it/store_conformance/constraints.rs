@@ -89,10 +89,11 @@ async fn a_domain_has_one_open_order_of_a_purpose() {
 async fn a_row_must_have_its_parent_and_a_known_state() {
     for_each_store(async |test| {
         let orphan = seed::domain(&domain_id(0), &tenant_id(0), "support.acme.test", Moment::NEVER);
-        assert!(matches!(test.store.execute(orphan).await, Err(StoreError::Unavailable(_))));
+        assert!(matches!(test.store.execute(orphan).await, Err(StoreError::Refused(_))));
         seed::domains(&test.store, 1, Moment::NEVER).await;
         let odd = test.store.execute(sql("UPDATE domains SET claim = 'pending'")).await;
-        assert!(matches!(odd, Err(StoreError::Unavailable(_))), "{odd:?}");
+        assert!(matches!(odd, Err(StoreError::Refused(_))), "{odd:?}");
+        assert!(odd.is_err_and(|e| !e.passes_by_itself()), "the next try would be refused too");
     })
     .await;
 }
