@@ -147,9 +147,10 @@ pub(super) async fn import(
     let api = ApiClient::new(surroundings, args.server.server.clone(), args.server.token.clone())?;
     let mut progress = Progress::new(err, env);
     let file = bulk_send::FileToSend::open(&args.file, args.format)?;
-    let sent = match under_way(&api, &file, args.dry_run).await? {
+    let sent = match under_way(&api, &file, &args).await? {
         Some(shown) => {
-            progress.say(&format!("This file is being imported already, as {}: following it.", shown.view.id))?;
+            let is = if shown.view.state.is_over() { "was" } else { "is being" };
+            progress.say(&format!("This file {is} imported already, as {}: following it.", shown.view.id))?;
             shown
         }
         None => bulk_send::send(&api, env, &file, &args, &mut progress).await?,
@@ -176,11 +177,16 @@ pub(super) async fn import(
     if refused > 0 { Err(SomeRefused { refused, rows }.into()) } else { Ok(()) }
 }
 
-/// The import of this very file that is not over yet: one that was left by ^C, or is another's.
-async fn under_way(api: &ApiClient, file: &bulk_send::FileToSend, dry_run: bool) -> anyhow::Result<Option<Shown>> {
+/// The import of this very file that is not over yet, or whose claims are still on their way where those are waited for: one that
+/// was left by ^C, or is another's.
+async fn under_way(api: &ApiClient, file: &bulk_send::FileToSend, args: &ImportArgs) -> anyhow::Result<Option<Shown>> {
     let path = format!("/api/v1/imports?digest={}&limit=20", file.digest);
     let found: Page<Shown> = api.send(api.request(Method::GET, &path)).await?;
-    Ok(found.items.into_iter().find(|shown| !shown.view.state.is_over() && shown.view.dry_run == dry_run))
+    let followed = |view: &ImportView| {
+        let waits = args.wait && view.state == ImportState::Done && view.claims.on_their_way() > 0;
+        view.dry_run == args.dry_run && (waits || !view.state.is_over())
+    };
+    Ok(found.items.into_iter().find(|shown| followed(&shown.view)))
 }
 
 /// `nameplate imports …`

@@ -172,10 +172,10 @@ pub(super) async fn until_served(
     loop {
         let claims = &shown.view.claims;
         let all = claims.awaiting_dns + claims.queued + claims.live + claims.expired;
-        if claims.awaiting_dns + claims.queued == 0 {
+        if claims.on_their_way() == 0 {
             break;
         }
-        let end = shown.view.plan.as_ref().and_then(|plan| plan.last_order_at);
+        let end = shown.view.plan.as_ref().and_then(|plan| plan.last_order_at).filter(|at| *at > env.now());
         let end = end.map(|at| format!(", the last is ordered at {} at the earliest", at.in_words())).unwrap_or_default();
         let rest = format!("names; {} wait for DNS, {} for their certificate{end}", claims.awaiting_dns, claims.queued);
         let number = |n: i64| u64::try_from(n).unwrap_or(0);

@@ -180,3 +180,33 @@ async fn the_same_command_follows_an_import_that_was_left() {
     assert_eq!(web.rig.count(sql("SELECT count(*) AS n FROM imports")).await, 1, "nothing was sent again");
     assert_eq!(web.rig.count(sql("SELECT count(*) AS n FROM domains")).await, 2);
 }
+
+/// An import is done once its rows are judged, long before its claims are live.
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_waits_again_follows_the_claims_of_an_import_that_is_done() {
+    let web = Web::new(557).await;
+    let operator = web.operator.clone();
+    web.tenant("acme").await;
+    let web = beside(web, operator, |shell| {
+        shell.write("good.csv", "hostname,tenant\na.acme.test,acme\n");
+        let (code, out, err) = shell.run("import good.csv");
+        assert_eq!(code, Some(0), "{out}{err}");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_nameplate"));
+        command.args(["import", "good.csv", "--wait"]).env_clear().current_dir(shell.home.path());
+        command.env("NAMEPLATE_SERVER", &shell.server).env("NAMEPLATE_TOKEN", &shell.token);
+        let mut waiting = command.stderr(std::process::Stdio::piped()).spawn().unwrap();
+        let mut said = String::new();
+        std::io::BufReader::new(waiting.stderr.take().unwrap()).read_line(&mut said).unwrap();
+        assert!(said.contains("This file was imported already, as imp_") && said.contains("following it"), "{said}");
+        assert!(waiting.try_wait().unwrap().is_none(), "its claim waits for DNS, and so does the command");
+        waiting.kill().unwrap();
+        waiting.wait().unwrap();
+        // Without --wait the file is sent anew: somebody may want its verdicts of today.
+        let (code, out, err) = shell.run("import good.csv");
+        assert_eq!(code, Some(0), "{out}{err}");
+        assert!(out.contains("1 yours already"), "{out}{err}");
+    })
+    .await;
+    let imports = web.rig.app.store.query(sql("SELECT id FROM imports")).await.unwrap();
+    assert_eq!(imports.len(), 2, "waiting sends nothing");
+}

@@ -104,6 +104,13 @@ pub struct ClaimCounts {
     pub removed: i64,
 }
 
+impl ClaimCounts {
+    /// How many have neither their certificate nor ended without one.
+    pub fn on_their_way(&self) -> i64 {
+        self.awaiting_dns + self.queued
+    }
+}
+
 /// What the limits of the certificate authority make of an import, if every name is set up right and nothing else comes between.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct PlanView {
