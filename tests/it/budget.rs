@@ -87,7 +87,7 @@ async fn what_others_used_up_and_what_the_ca_paused_are_states_of_their_own() {
     }
     assert!(!page.contains("<script>alert"));
     let fleet = web.page(&operator, "/operator").await.body;
-    assert!(fleet.contains("main paused 1 names or more"), "{fleet}");
+    assert!(fleet.contains("main paused 1 name or more"), "{fleet}");
     let queue = web.page(&operator, "/operator/queue").await.body;
     assert!(queue.contains("waits for: certificates under one registered domain"), "{queue}");
     assert_eq!(web.page(&web.admin(&web.tenant("gamma").await.0).await, "/operator/budget").await.status, 404);
