@@ -3,15 +3,21 @@
 use std::io::{BufRead as _, Read as _};
 use std::path::Path;
 use std::process::{Command, Output};
+use std::sync::Arc;
 use std::time::Duration;
 
 use nameplate::app::bulk;
 use nameplate::env::Env;
+use nameplate::jobs::schedule::Schedule;
 use nameplate::store::sql;
 use serde_json::Value;
 use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
 
 use crate::support::web::Web;
+
+/// How long rows may stay unnoticed, and their judging may take to stop.
+const GRACE: Duration = Duration::from_secs(3);
 
 /// The binary beside a server.
 struct Shell {
@@ -46,17 +52,19 @@ async fn beside(web: Web, token: String, commands: impl FnOnce(&Shell) + Send + 
     let serving = tokio::spawn(nameplate::web::serve(listener, web.router.clone(), Env::real(), async {
         let _ = stopped.await;
     }));
-    let app = web.rig.app.clone();
-    let judging = tokio::spawn(async move {
-        loop {
-            bulk::round(&app).await.unwrap();
-            Env::real().sleep(Duration::from_millis(10)).await;
-        }
+    let (app, judged) = (web.rig.app.clone(), CancellationToken::new());
+    // As in a process: whenever the bell of the imports rings.
+    let bell = Arc::clone(&app.bells.imports);
+    let schedule = Schedule::new(&Env::real(), GRACE).when("imports", bell, GRACE, move || {
+        let app = app.clone();
+        async move { bulk::round(&app).await.unwrap() }
     });
+    let judging = tokio::spawn(schedule.run(judged.clone()));
     tokio::task::spawn_blocking(move || commands(&Shell { home: tempfile::tempdir().unwrap(), server, token }))
         .await
         .unwrap();
-    judging.abort();
+    judged.cancel();
+    assert_eq!(judging.await.unwrap(), 0, "rows were judged to the end");
     stop.send(()).unwrap();
     serving.await.unwrap().unwrap();
     web
