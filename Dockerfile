@@ -4,6 +4,7 @@
 FROM rust:1.94-bookworm AS build
 WORKDIR /src
 COPY Cargo.toml Cargo.lock ./
+COPY .cargo ./.cargo
 COPY benches ./benches
 COPY migrations ./migrations
 COPY templates ./templates

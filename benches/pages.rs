@@ -84,6 +84,8 @@ async fn measure(web: &Web, reader: &Reader, path: &str, domains: i64) -> Measur
         let n = i64::try_from(round).unwrap() * 7_919 % domains;
         let path = path.replace("{n}", &n.to_string()).replace("{id}", &format!("{n:032}"));
         let request = axum::http::Request::builder().uri(&path).header(header, &value).body(Body::empty()).unwrap();
+        // A second later by the clock, what the last one began in passing has ended.
+        web.rig.app.fleet.settled().await;
         web.rig.hand.advance(Duration::from_secs(1));
         let began = Instant::now();
         let answer = web.send(request).await;

@@ -233,8 +233,8 @@ async fn the_longest_stuck_come_first_page_by_page() {
     let later = fleet::list(&rig.app, &Wanted::Acts(Actor::Tenant), &After::default(), 50).await.unwrap();
     assert_eq!(later.iter().map(|row| row.since).collect::<Vec<_>>(), since);
     let overview = fleet::overview(&rig.app).await.unwrap();
-    assert_eq!(overview.groups.iter().map(|g| g.domains).sum::<i64>(), 7);
-    assert!(overview.groups.iter().all(|g| g.worst.windows(2).all(|w| w[0].since <= w[1].since)));
+    assert_eq!(overview.snapshot.stuck.groups.iter().map(|g| g.domains).sum::<i64>(), 7);
+    assert!(overview.snapshot.stuck.groups.iter().all(|g| g.worst.windows(2).all(|w| w[0].since <= w[1].since)));
 }
 
 #[tokio::test]
@@ -343,6 +343,8 @@ async fn a_large_fleet_is_counted_once_in_a_while() {
 async fn an_empty_fleet_counts_to_nothing() {
     let rig = Rig::new(11).await;
     let overview = fleet::overview(&rig.app).await.unwrap();
-    assert!(overview.groups.is_empty() && overview.snapshot.counts.is_empty() && overview.ended == 0);
+    assert!(
+        overview.snapshot.stuck.groups.is_empty() && overview.snapshot.counts.is_empty() && overview.snapshot.ended == 0
+    );
     assert_eq!(overview.edges.edges.len(), 1);
 }

@@ -80,18 +80,22 @@ pub struct Budget {
 /// The budgets of all issuers, the preferred first.
 pub async fn budgets(app: &App) -> StoreResult<Vec<Budget>> {
     let now = app.env.now();
-    let played = played(app).await?;
     let issuers = issuers::list(&app.store).await?;
     let mut health = issuer_health::all(&app.store).await?;
     let mut tx = app.store.read().await?;
-    let mut all = Vec::with_capacity(issuers.len());
-    for issuer in issuers {
-        let rows = queue::ledger(&mut tx, &issuer.id, LEDGER_ROWS).await?;
+    let mut ledgers = Vec::with_capacity(issuers.len());
+    for issuer in &issuers {
+        ledgers.push(queue::ledger(&mut tx, &issuer.id, LEDGER_ROWS).await?);
+    }
+    drop(tx);
+    // Last: what is begun in passing takes nothing from a page that has all else.
+    let played = played(app).await?;
+    let with = |(issuer, rows): (IssuerRow, Vec<LedgerRow>)| {
         let queue = played.queues.iter().find(|q| q.issuer == issuer.name);
         let health = health.remove(&issuer.id).unwrap_or_default();
-        all.push(budget(issuer, rows, health, queue, now));
-    }
-    Ok(all)
+        budget(issuer, rows, health, queue, now)
+    };
+    Ok(issuers.into_iter().zip(ledgers).map(with).collect())
 }
 
 fn budget(issuer: IssuerRow, rows: Vec<LedgerRow>, health: Health, queue: Option<&IssuerQueue>, now: Moment) -> Budget {

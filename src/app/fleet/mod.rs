@@ -9,12 +9,14 @@ mod edges;
 mod overview;
 mod queue;
 mod snapshot;
+mod stuck;
 
 pub use budget::{Budget, Shut, Tokens, budgets};
 pub use edges::{EdgeView, Edges, edges};
-pub use overview::{Overview, StuckGroup, overview};
+pub use overview::{Overview, overview};
 pub use queue::{IssuerQueue, Queued, place_of};
 pub use snapshot::{HORIZON_DAYS, Played, Snapshot, Snapshots, played, snapshot};
+pub use stuck::{Stuck, StuckGroup};
 
 use std::collections::HashMap;
 

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::queue::{IssuerQueue, queues};
+use super::stuck::{Stuck, stuck};
 use crate::app::App;
 use crate::model::moment::Moment;
 use crate::store::StoreResult;
@@ -22,6 +23,8 @@ const YOUNG: Duration = Duration::from_secs(10);
 const OLD: Duration = Duration::from_secs(300);
 /// So many days ahead the ends of certificates are counted by day.
 pub const HORIZON_DAYS: i64 = 90;
+/// More certificates than this that have ended are not counted.
+const ENDED: i64 = 1_000;
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// The fleet as it was at one moment.
@@ -33,6 +36,10 @@ pub struct Snapshot {
     pub counts: Vec<Count>,
     /// Days since 1970 on which certificates in use end, each with how many; up to [`HORIZON_DAYS`] ahead.
     pub ending: Vec<(i64, i64)>,
+    /// Certificates in use that have ended, up to a thousand.
+    pub ended: i64,
+    /// What is stuck.
+    pub stuck: Stuck,
 }
 
 impl Snapshot {
@@ -79,7 +86,9 @@ impl Taken for Snapshot {
         let mut tx = app.store.read().await?;
         let counts = counts::fleet(&mut tx).await?;
         let ending = counts::ending_by_day(&mut tx, now + DAY * days).await?;
-        Ok(Snapshot { taken_at: now, counts, ending })
+        let ended = counts::ended(&mut tx, now, ENDED).await?;
+        let stuck = stuck(&mut tx, &counts).await?;
+        Ok(Snapshot { taken_at: now, counts, ending, ended, stuck })
     }
 
     fn taken_at(&self) -> Moment {
@@ -142,6 +151,14 @@ impl<T> Kept<T> {
 pub struct Snapshots {
     counted: Arc<Kept<Snapshot>>,
     played: Arc<Kept<Played>>,
+}
+
+impl Snapshots {
+    /// Waits for what was begun in passing.
+    pub async fn settled(&self) {
+        drop(self.counted.taking.lock().await);
+        drop(self.played.taking.lock().await);
+    }
 }
 
 /// The fleet in numbers, young enough to be shown.

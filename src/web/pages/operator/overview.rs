@@ -98,8 +98,8 @@ fn page(overview: &Overview, now: Moment, min_edges: usize) -> Page {
         alarms: alarms(overview, now, min_edges),
         movers: movers(s, open, served),
         claims: claims(s),
-        groups: overview.groups.iter().map(group).collect(),
-        more_groups: overview.more_groups,
+        groups: overview.snapshot.stuck.groups.iter().map(group).collect(),
+        more_groups: overview.snapshot.stuck.more,
         queues: queue_views(&overview.played.queues, now, PLACES),
         tokens: overview
             .budgets
@@ -116,7 +116,7 @@ fn page(overview: &Overview, now: Moment, min_edges: usize) -> Page {
 /// What needs somebody now, the worst first.
 fn alarms(overview: &Overview, now: Moment, min_edges: usize) -> Vec<String> {
     let mut out = Vec::new();
-    match overview.ended {
+    match overview.snapshot.ended {
         0 => {}
         1 => out.push(o::one_ended().to_owned()),
         n => out.push(o::n_ended(grouped(n)).plain()),
