@@ -1,4 +1,7 @@
 //! The one door: `advance` moves a domain by one step, from whatever state a crash left it in.
+//!
+//! Steps that follow each other at once are one worker's: the record of one takes the lease for the next, so that in between
+//! nothing is written but what was found and done.
 
 use std::time::Duration;
 
@@ -12,7 +15,7 @@ use crate::model::moment::Moment;
 use crate::model::order::OrderState;
 use crate::model::outcome::{Outcome, Write};
 use crate::model::plan::{self, Next};
-use crate::store::record::{self, Recorded};
+use crate::store::record::{self, Keep, Recorded};
 use crate::store::{StoreError, situation};
 use crate::telemetry::Chain;
 use crate::telemetry::metrics::StepOutcome;
@@ -47,11 +50,73 @@ pub enum Advanced {
     Superseded,
 }
 
+/// A domain's lease as one worker has it: taken before a step, or kept from the one before, whose record says so in the same
+/// stroke. Dropped while it is kept, it runs out by itself, as a dead worker's does.
+#[derive(Debug, Default)]
+pub struct Grip {
+    generation: Option<i64>,
+}
+
+impl Grip {
+    /// Moves a domain by one step, and keeps the lease when the next is due at once and `more` are wanted.
+    pub async fn step(&mut self, app: &App, id: &DomainId, more: bool) -> Result<Advanced, AppError> {
+        let began = app.env.now();
+        let done = self.taken(app, id, more).await;
+        let outcome = match &done {
+            Ok(Advanced::NotDue) => StepOutcome::NotDue,
+            Ok(Advanced::Done(_)) => StepOutcome::Done,
+            Ok(Advanced::Superseded) => StepOutcome::Superseded,
+            Err(_) => StepOutcome::Failed,
+        };
+        app.meters.step(outcome, app.env.now().since(began));
+        done
+    }
+
+    async fn taken(&mut self, app: &App, id: &DomainId, more: bool) -> Result<Advanced, AppError> {
+        let lease_until = app.env.now() + LEASE;
+        let generation = match self.generation.take() {
+            Some(kept) => kept,
+            None => {
+                let taken = situation::take(&app.store, id, &app.worker, app.env.now(), LEASE).await?;
+                let Some(generation) = taken else { return Ok(Advanced::NotDue) };
+                app.boundary.cross("lease taken").await;
+                generation
+            }
+        };
+        let done = match situation::around(&app.store, id, app.edges()).await {
+            // Somebody raised it meanwhile: theirs is the newer word.
+            Ok(s) if s.domain.generation != generation => return Ok(Advanced::Superseded),
+            Ok(mut s) => {
+                s.lap = app.lap.takes();
+                step(app, &mut s, lease_until, more).await
+            }
+            Err(e) => Err(e.into()),
+        };
+        let wait = match &done {
+            Err(_) => AFTER_FAILURE,
+            Ok((Advanced::Superseded, _)) => Duration::ZERO,
+            Ok((advanced, kept)) => {
+                self.generation = *kept;
+                return Ok(*advanced);
+            }
+        };
+        // Nothing was recorded. Without this the domain would wait for its lease to run out.
+        let mut given = situation::give_back(&app.store, id, generation, app.env.now() + wait).await;
+        while given.as_ref().is_err_and(StoreError::passes_by_itself) && may_wait(app, lease_until).await {
+            given = situation::give_back(&app.store, id, generation, app.env.now() + wait).await;
+        }
+        if let Err(e) = given {
+            tracing::debug!(domain.id = %id, error = %Chain(&e), "the lease could not be given back; it runs out by itself");
+        }
+        done.map(|(advanced, _)| advanced)
+    }
+}
+
 /// Goes on with a domain as long as its next step is due at once or in a moment.
 pub async fn drive(app: &App, id: &DomainId) -> Result<(), AppError> {
-    let mut superseded = 0;
-    for _ in 0..STEPS_IN_HAND {
-        let due = match advance(app, id).await? {
+    let (mut superseded, mut grip) = (0, Grip::default());
+    for left in (0..STEPS_IN_HAND).rev() {
+        let due = match grip.step(app, id, left > 0).await? {
             Advanced::NotDue => return Ok(()),
             Advanced::Superseded if superseded == SUPERSEDED_AT_MOST => {
                 tracing::debug!(domain.id = %id, "somebody else moves the domain again and again; it is left to the sweep");
@@ -75,51 +140,9 @@ pub async fn drive(app: &App, id: &DomainId) -> Result<(), AppError> {
     Ok(())
 }
 
-/// Moves a domain by one step.
+/// Moves a domain by one step, and lets go of it.
 pub async fn advance(app: &App, id: &DomainId) -> Result<Advanced, AppError> {
-    let began = app.env.now();
-    let done = taken(app, id).await;
-    let outcome = match &done {
-        Ok(Advanced::NotDue) => StepOutcome::NotDue,
-        Ok(Advanced::Done(_)) => StepOutcome::Done,
-        Ok(Advanced::Superseded) => StepOutcome::Superseded,
-        Err(_) => StepOutcome::Failed,
-    };
-    app.meters.step(outcome, app.env.now().since(began));
-    done
-}
-
-/// Takes the lease and the step.
-async fn taken(app: &App, id: &DomainId) -> Result<Advanced, AppError> {
-    let lease_until = app.env.now() + LEASE;
-    let Some(domain) = situation::take(&app.store, id, &app.worker, app.env.now(), LEASE).await? else {
-        return Ok(Advanced::NotDue);
-    };
-    app.boundary.cross("lease taken").await;
-    let generation = domain.generation;
-    let done = match situation::around(&app.store, domain, app.edges()).await {
-        Ok(mut s) => {
-            s.lap = app.lap.takes();
-            step(app, &mut s, lease_until).await
-        }
-        Err(e) => Err(e.into()),
-    };
-    let wait = match &done {
-        Err(_) => Some(AFTER_FAILURE),
-        Ok(Advanced::Superseded) => Some(Duration::ZERO),
-        Ok(_) => None,
-    };
-    if let Some(wait) = wait {
-        // Nothing was recorded. Without this the domain would wait for its lease to run out.
-        let mut given = situation::give_back(&app.store, id, generation, app.env.now() + wait).await;
-        while given.as_ref().is_err_and(StoreError::passes_by_itself) && may_wait(app, lease_until).await {
-            given = situation::give_back(&app.store, id, generation, app.env.now() + wait).await;
-        }
-        if let Err(e) = given {
-            tracing::debug!(domain.id = %id, error = %Chain(&e), "the lease could not be given back; it runs out by itself");
-        }
-    }
-    done
+    Grip::default().step(app, id, false).await
 }
 
 /// Waits before something is written again; false when the lease will have run out by then.
@@ -131,7 +154,8 @@ async fn may_wait(app: &App, lease_until: Moment) -> bool {
     may
 }
 
-async fn step(app: &App, s: &mut Situation, lease_until: Moment) -> Result<Advanced, AppError> {
+/// Takes the step that the situation calls for; the generation of the lease if it was kept.
+async fn step(app: &App, s: &mut Situation, lease_until: Moment, more: bool) -> Result<(Advanced, Option<i64>), AppError> {
     let now = app.env.now();
     let conclusion = match plan::plan(s, now) {
         Next::Rest(until) => Outcome::of(s, until).into(),
@@ -157,12 +181,12 @@ async fn step(app: &App, s: &mut Situation, lease_until: Moment) -> Result<Advan
         Conclusion::Observe(_) => Outcome::of(s, now),
         Conclusion::Act(effect) => match act::act(app, s, effect).await? {
             Some(outcome) => outcome,
-            None => return Ok(Advanced::Superseded),
+            None => return Ok((Advanced::Superseded, None)),
         },
     };
     app.boundary.cross("before recording").await;
     loop {
-        match record_outcome(app, s, &outcome).await {
+        match record_outcome(app, s, &outcome, more).await {
             // What was done outside is done: only the writing is tried again.
             Err(AppError::Store(e)) if e.passes_by_itself() && may_wait(app, lease_until).await => {}
             other => return other,
@@ -171,19 +195,26 @@ async fn step(app: &App, s: &mut Situation, lease_until: Moment) -> Result<Advan
 }
 
 /// Records an outcome and what must come after it in one transaction.
-async fn record_outcome(app: &App, s: &Situation, outcome: &Outcome) -> Result<Advanced, AppError> {
+async fn record_outcome(
+    app: &App,
+    s: &Situation,
+    outcome: &Outcome,
+    more: bool,
+) -> Result<(Advanced, Option<i64>), AppError> {
     let mut next = Some(outcome);
     while let Some(out) = next {
         let now = app.env.now();
+        // What is due at once is gone on with: its lease is kept by the record itself.
+        let keep = (more && out.domain.due_at <= now).then(|| Keep { owner: &app.worker, until: now + LEASE });
         let mut tx = app.store.begin().await?;
-        let recorded = match record::outcome(&mut tx, s, out, now, || mint!(app.env, EventId)).await {
+        let recorded = match record::outcome(&mut tx, s, out, keep, now, || mint!(app.env, EventId)).await {
             // A stale step may meet what the newer one wrote before its own guard is looked at.
             Err(StoreError::Conflict { constraint }) => {
                 drop(tx);
                 if situation::generation(&app.store, &s.domain.id).await? == s.domain.generation {
                     return Err(StoreError::Conflict { constraint }.into());
                 }
-                return Ok(Advanced::Superseded);
+                return Ok((Advanced::Superseded, None));
             }
             other => other?,
         };
@@ -198,13 +229,13 @@ async fn record_outcome(app: &App, s: &Situation, outcome: &Outcome) -> Result<A
                 tx.commit().await?;
                 app.boundary.cross("recorded").await;
                 log(s, out);
-                return Ok(Advanced::Done(out.domain.due_at));
+                return Ok((Advanced::Done(out.domain.due_at), keep.map(|_| s.domain.generation + 1)));
             }
-            Recorded::Superseded => return Ok(Advanced::Superseded),
+            Recorded::Superseded => return Ok((Advanced::Superseded, None)),
             Recorded::NotHolder => next = out.otherwise.as_deref(),
         }
     }
-    Ok(Advanced::Superseded)
+    Ok((Advanced::Superseded, None))
 }
 
 /// Rings the bells that an outcome calls for once it is durable.

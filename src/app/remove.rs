@@ -55,9 +55,9 @@ pub async fn remove_if(app: &App, id: &DomainId, expect: &Expect, actor: &str) -
         if !expect.allows(domain.version()) {
             return Err(RemoveError::Changed(domain.version()));
         }
-        let s = situation::around_in(&mut tx, domain, app.edges()).await?;
+        let s = situation::around_in(&mut tx, id, app.edges()).await?;
         let outcome = conclude::remove(&s, actor, now)?;
-        if record::outcome(&mut tx, &s, &outcome, now, || mint!(app.env, EventId)).await? == Recorded::Yes {
+        if record::outcome(&mut tx, &s, &outcome, None, now, || mint!(app.env, EventId)).await? == Recorded::Yes {
             advance::ring_after(app, &mut tx, &outcome);
             tx.commit().await?;
             tracing::info!(domain.id = %id, claim = %outcome.domain.claim, "removed");

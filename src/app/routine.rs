@@ -4,7 +4,6 @@ use futures::stream::{self, StreamExt as _};
 
 use super::{App, AppError, observe, preflight};
 use crate::model::checks;
-use crate::model::domain::Domain;
 use crate::model::id::DomainId;
 use crate::model::look::{Depth, Lane, Turn};
 use crate::model::routine;
@@ -50,7 +49,7 @@ pub async fn batch(app: &App) -> Result<Batch, AppError> {
     let done = if full { due.last().map(|(slot, _)| slot.clone()).unwrap_or(end) } else { end };
     let looked = due.len();
     let seen: Vec<Result<Option<DomainId>, AppError>> =
-        stream::iter(due).map(|(_, domain)| look(app, domain)).buffer_unordered(AT_ONCE).collect().await;
+        stream::iter(due).map(|(_, id)| look(app, id)).buffer_unordered(AT_ONCE).collect().await;
     let mut differ = 0;
     for seen in seen {
         match seen {
@@ -70,13 +69,13 @@ pub async fn batch(app: &App) -> Result<Batch, AppError> {
 }
 
 /// Looks through one resolver; the domain's id when what is seen differs from its evidence.
-async fn look(app: &App, domain: Domain) -> Result<Option<DomainId>, AppError> {
-    let s = situation::around(&app.store, domain, app.edges()).await?;
+async fn look(app: &App, id: DomainId) -> Result<Option<DomainId>, AppError> {
+    let s = situation::around(&app.store, &id, app.edges()).await?;
     let mut ask = observe::question(app, &s, Vec::new()).await;
     ask.depth = Depth::Routine;
     ask.turn = Turn::of(&s.domain.tenant_id, Lane::Routine);
     let seen = app.look.look(&ask).await;
     let mut findings = checks::judge(&ask, &seen);
     preflight::behind_proxy(app, &s, false, &mut findings).await?;
-    Ok(routine::differs(&s.domain.evidence, &findings).then(|| s.domain.id.clone()))
+    Ok(routine::differs(&s.domain.evidence, &findings).then_some(id))
 }

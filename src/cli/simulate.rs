@@ -72,7 +72,13 @@ pub(super) async fn run(env: &Env, command: SimulateCommand, out: &mut Out<'_>) 
     if let Some(singles) = args.single_claims {
         options.singles = usize::try_from(singles)?;
     }
-    let report = simulate::simulate_import(options, env, &mut |_| {}).await?;
+    let env = env.clone();
+    // One thread has it all: it is one task after another, and none is to wake another thread.
+    let simulated = tokio::task::spawn_blocking(move || {
+        let one = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        anyhow::Ok(one.block_on(simulate::simulate_import(options, &env, &mut |_| {}))?)
+    });
+    let report = simulated.await??;
     if let Some(file) = &args.svg {
         std::fs::write(file, simulate::svg(&report.hours, report.domains + report.single_claims))?;
     }

@@ -11,7 +11,7 @@ use super::ca::CaLimits;
 use super::engine::{Ran, Task, run};
 use super::report::{HourPoint, ImportReport, Told};
 use super::world::World;
-use crate::app::advance::{Advanced, advance};
+use crate::app::advance::{Advanced, Grip};
 use crate::app::{self, AppError};
 use crate::env::Env;
 use crate::jobs::sweep::{Sweep, SweepSettings};
@@ -88,9 +88,9 @@ impl ImportOptions {
 /// What a worker has in hand.
 enum Held {
     /// A step that stands at the gate.
-    Stands(Task<Result<Advanced, AppError>>),
+    Stands(Task<(Result<Advanced, AppError>, Grip)>),
     /// A domain whose next step is due in a moment.
-    Again,
+    Again(Grip),
 }
 
 struct InHand {
@@ -106,6 +106,8 @@ struct Run {
     busy: Vec<usize>,
     in_hand: BTreeMap<(Moment, u64), InHand>,
     arrivals: u64,
+    /// The CA has made the account; it is not asked about again.
+    has_account: bool,
     next_dispatch: Moment,
     next_sweep: Moment,
     next_lap: Moment,
@@ -157,6 +159,7 @@ impl Run {
             busy: vec![0; options.workers.max(1)],
             in_hand: BTreeMap::new(),
             arrivals: 0,
+            has_account: false,
             next_dispatch: start,
             next_sweep: start,
             next_lap: start,
@@ -213,7 +216,7 @@ impl Run {
             && let Some(id) = self.world.queue.pop(now).or_else(|| self.lap.pop_front())
         {
             self.busy[worker] += 1;
-            self.go_on(InHand { worker, id, held: Held::Again }).await?;
+            self.go_on(InHand { worker, id, held: Held::Again(Grip::default()) }).await?;
         } else if self.singles.last().is_some_and(|at| *at <= now) {
             self.singles.pop();
             self.claim_one().await?;
@@ -266,14 +269,17 @@ impl Run {
 
     async fn dispatch(&mut self) -> Result<(), SimulationError> {
         let app = self.world.worker("dispatcher");
-        let task = Task::new(async move {
-            app::account::ensure_all(&app).await?;
+        let accounts = !self.has_account;
+        let mut task = Task::new(async move {
+            if accounts {
+                app::account::ensure_all(&app).await?;
+            }
             app::dispatch::round(&app).await
         });
-        let mut task = task;
         loop {
             match run(task, &self.world.gate, &self.world.blade).await {
                 Ran::Ended(next) => {
+                    self.has_account = true;
                     let now = self.world.now();
                     self.next_dispatch = next?.unwrap_or(Moment::NEVER).clamp(now + Duration::from_millis(1), now + IDLE);
                     return Ok(());
@@ -297,15 +303,15 @@ impl Run {
         let InHand { worker, id, held } = one;
         let task = match held {
             Held::Stands(task) => task,
-            Held::Again => {
+            Held::Again(mut grip) => {
                 let (app, id) = (self.world.worker(&format!("worker-{worker}")), id.clone());
-                Task::new(async move { advance(&app, &id).await })
+                Task::new(async move { (grip.step(&app, &id, true).await, grip) })
             }
         };
         match run(task, &self.world.gate, &self.world.blade).await {
             Ran::Stands(until, task) => self.hold(until, InHand { worker, id, held: Held::Stands(task) }),
             Ran::Cut => self.die(worker),
-            Ran::Ended(done) => {
+            Ran::Ended((done, grip)) => {
                 let now = self.world.now();
                 let again = match done? {
                     Advanced::NotDue => None,
@@ -313,7 +319,7 @@ impl Run {
                     Advanced::Done(due) => (due.since(now) <= IN_HAND).then_some(due.max(now)),
                 };
                 match again {
-                    Some(at) => self.hold(at, InHand { worker, id, held: Held::Again }),
+                    Some(at) => self.hold(at, InHand { worker, id, held: Held::Again(grip) }),
                     None => self.busy[worker] -= 1,
                 }
             }

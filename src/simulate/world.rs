@@ -175,10 +175,14 @@ impl World {
         Ok(())
     }
 
-    /// What the relay and an edge do when the bell rings: number what was committed, take it, confirm it.
-    /// How many names are served that were not.
+    /// What the relay and an edge do when the bell rings: number what was committed, take it, confirm it. What an edge need
+    /// not hear of waits for its next heartbeat. How many names are served that were not.
     pub(super) async fn edge_follows(&mut self) -> Result<usize, SimulationError> {
         let store = &self.app.store;
+        let heartbeat = self.heartbeat_at() <= self.app.env.now();
+        if !feed::changes_wait(store).await? && !heartbeat {
+            return Ok(0);
+        }
         while feed::waits_for_a_number(store).await? {
             let mut tx = store.begin().await?;
             feed::number(&mut tx, "simulation", self.app.env.now(), BATCH).await?;
@@ -187,8 +191,9 @@ impl World {
         let mut tx = store.begin().await?;
         let position = feed::position(&mut tx).await?;
         let scope = Scope::Changes(self.cursor.seq, position.seq);
-        let challenges = feed::challenges(&mut tx, scope).await?;
-        let (hosts, certificates) = feed::hosts(&mut tx, scope).await?;
+        let news = position.seq > self.cursor.seq;
+        let challenges = if news { feed::challenges(&mut tx, scope).await? } else { Vec::new() };
+        let (hosts, certificates) = if news { feed::hosts(&mut tx, scope).await? } else { Default::default() };
         edges::ack(&mut tx, &self.edge, position, &[], self.app.env.now()).await?;
         tx.commit().await?;
         self.cursor = position;

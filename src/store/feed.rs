@@ -78,6 +78,12 @@ pub async fn waits_for_a_number(store: &Store) -> StoreResult<bool> {
     Ok(found.is_some())
 }
 
+/// Whether anything that edges must hear of waits for a number.
+pub async fn changes_wait(store: &Store) -> StoreResult<bool> {
+    let rows = store.query(sql("SELECT 1 AS found FROM outbox WHERE seq IS NULL LIMIT 1")).await?;
+    Ok(!rows.is_empty())
+}
+
 /// Numbers up to `limit` committed rows of each kind. The lease row is locked until the caller commits, so two relays take
 /// turns, and a number is visible only together with every smaller one.
 pub async fn number(tx: &mut Tx, owner: &str, now: Moment, limit: i64) -> StoreResult<Numbered> {

@@ -23,6 +23,15 @@ pub enum Recorded {
     NotHolder,
 }
 
+/// The lease goes on with the record.
+#[derive(Clone, Copy, Debug)]
+pub struct Keep<'a> {
+    /// Who has it.
+    pub owner: &'a str,
+    /// Until then.
+    pub until: Moment,
+}
+
 /// Records that `effect` is about to be done; durable when this returns [`Recorded::Yes`].
 pub async fn intent(store: &Store, s: &Situation, effect: Effect, object_id: &str, now: Moment) -> StoreResult<Recorded> {
     let intent = sql("INSERT INTO intents (subject_kind, subject_id, effect, object_id, generation, recorded_at) \
@@ -51,11 +60,12 @@ pub async fn intent(store: &Store, s: &Situation, effect: Effect, object_id: &st
 }
 
 /// Records an outcome decided at the situation's generation. The caller commits when it is [`Recorded::Yes`] and drops `tx`
-/// when not. `event_ids` mints ids for the events.
+/// when not. `keep` takes the lease for the next step, at the next generation; `event_id` mints ids for the events.
 pub async fn outcome(
     tx: &mut Tx,
     s: &Situation,
     out: &Outcome,
+    keep: Option<Keep<'_>>,
     now: Moment,
     mut event_id: impl FnMut() -> EventId,
 ) -> StoreResult<Recorded> {
@@ -65,7 +75,7 @@ pub async fn outcome(
     let returned = out.writes.iter().any(|w| matches!(w, Write::GrantReturned(..)));
     let mut batch = Batch { stmts: Vec::new(), guards: Vec::new(), holding: None, returned };
     let seq = s.domain.event_seq + i64::try_from(out.events.len()).unwrap_or(i64::MAX);
-    batch.guarded(row(&out.domain, seq, standing::after(s, out), now)?);
+    batch.guarded(row(&out.domain, seq, standing::after(s, out), keep, now)?);
     for write in &out.writes {
         batch.write(s, write, now, &mut || event_id().to_string())?;
     }
@@ -102,9 +112,15 @@ pub fn document<T: serde::Serialize>(value: &T) -> StoreResult<String> {
     serde_json::to_string(value).map_err(StoreError::unavailable)
 }
 
-fn row(d: &Domain, event_seq: i64, (stands, until): (Standing, Option<Moment>), now: Moment) -> StoreResult<Stmt> {
+fn row(
+    d: &Domain,
+    event_seq: i64,
+    (stands, until): (Standing, Option<Moment>),
+    keep: Option<Keep<'_>>,
+    now: Moment,
+) -> StoreResult<Stmt> {
     Ok(sql("UPDATE domains SET claim = $3, claim_since = $4, evidence = $5, looked_at = $6, public_probe = $7, tie = $8, \
-           due_at = CASE WHEN nudged >= $2 THEN $9 ELSE $10 END, lease_owner = NULL, lease_until = 0, settled = $2, \
+           due_at = CASE WHEN nudged >= $2 THEN $9 ELSE $10 END, lease_owner = $22, lease_until = $23, generation = $24, settled = $2, \
            failures = $11, event_seq = $12, certificate_id = $13, active_since = $14, released_at = $15, \
            standing_since = CASE WHEN standing = $16 THEN standing_since ELSE $9 END, standing = $16, acts = $17, \
            certificate_until = $18, lost_for_us = $19, counted_until = $20, \
@@ -131,7 +147,10 @@ fn row(d: &Domain, event_seq: i64, (stands, until): (Standing, Option<Moment>), 
     .bind(d.lost_for_us)
     .bind(d.counted_until)
     // Somebody may have asked for a look meanwhile, from which the pace begins anew.
-    .bind(d.pace_from))
+    .bind(d.pace_from)
+    .bind(keep.map(|k| k.owner))
+    .bind(keep.map_or(Moment::from_micros(0), |k| k.until))
+    .bind(d.generation + i64::from(keep.is_some())))
 }
 
 struct Batch {

@@ -1,4 +1,4 @@
-//! Taking a domain's lease, and reading everything next to it in one query.
+//! Taking a domain's lease, and reading it with everything next to it in one query.
 
 use std::time::Duration;
 
@@ -13,14 +13,14 @@ use crate::model::pace;
 use crate::model::succession::Succession;
 
 /// Takes the lease of a domain that is due, raising its generation; nothing when it is not due or somebody else has it.
-pub async fn take(store: &Store, id: &DomainId, owner: &str, now: Moment, lease: Duration) -> StoreResult<Option<Domain>> {
+pub async fn take(store: &Store, id: &DomainId, owner: &str, now: Moment, lease: Duration) -> StoreResult<Option<i64>> {
     let stmt = sql("UPDATE domains SET lease_owner = $2, lease_until = $3, generation = generation + 1 \
-         WHERE id = $1 AND due_at <= $4 AND lease_until <= $4 RETURNING *")
+         WHERE id = $1 AND due_at <= $4 AND lease_until <= $4 RETURNING generation")
     .bind(id.as_str())
     .bind(owner)
     .bind(now + lease)
     .bind(now);
-    store.fetch_optional(stmt).await?.map(|row| domain(&row)).transpose()
+    store.fetch_optional(stmt).await?.map(|row| row.int("generation")).transpose()
 }
 
 /// Gives the lease back without an outcome; the domain is due again at `again`.
@@ -48,16 +48,16 @@ pub async fn generation(store: &Store, id: &DomainId) -> StoreResult<i64> {
     rows.first().ok_or_else(|| StoreError::not_found(format!("domain {id}")))?.int("generation")
 }
 
-/// Everything next to the domain.
-pub async fn around(store: &Store, domain: Domain, edges: CountedEdges) -> StoreResult<Situation> {
-    let rows = store.query(next_to(&domain.id, edges)).await?;
-    situation(rows.into_iter().next(), domain, edges)
+/// The domain and everything next to it.
+pub async fn around(store: &Store, id: &DomainId, edges: CountedEdges) -> StoreResult<Situation> {
+    let rows = store.query(next_to(id, edges)).await?;
+    situation(rows.first(), id, edges)
 }
 
-/// Everything next to the domain, inside a transaction.
-pub async fn around_in(tx: &mut Tx, domain: Domain, edges: CountedEdges) -> StoreResult<Situation> {
-    let row = tx.fetch_optional(next_to(&domain.id, edges)).await?;
-    situation(row, domain, edges)
+/// The domain and everything next to it, inside a transaction.
+pub async fn around_in(tx: &mut Tx, id: &DomainId, edges: CountedEdges) -> StoreResult<Situation> {
+    let row = tx.fetch_optional(next_to(id, edges)).await?;
+    situation(row.as_ref(), id, edges)
 }
 
 /// Which edges count, and how many must.
@@ -70,7 +70,7 @@ pub struct CountedEdges {
 }
 
 fn next_to(id: &DomainId, edges: CountedEdges) -> Stmt {
-    sql("SELECT t.slug, t.status AS t_status, a.value, a.opened_at, a.deadline, a.proven_at, \
+    sql("SELECT d.*, t.slug, t.status AS t_status, a.value, a.opened_at, a.deadline, a.proven_at, \
            h.domain_id AS h_domain, h.tenant_id AS h_tenant, h.state AS h_state, h.term AS h_term, h.since AS h_since, \
            h.successor_id AS h_successor, h.successor_at AS h_successor_at, h.successor_counted AS h_counted, \
            h.successor_seen_at AS h_seen_at, x.id AS x_id, x.kind AS x_kind, x.actor AS x_actor, x.hostname AS x_hostname, \
@@ -139,11 +139,9 @@ pub fn domain(row: &Row) -> StoreResult<Domain> {
     })
 }
 
-fn situation(row: Option<Row>, domain: Domain, edges: CountedEdges) -> StoreResult<Situation> {
-    let Some(row) = row else {
-        return Err(StoreError::not_found(format!("an issuer for domain {}", domain.id)));
-    };
-    let row = &row;
+fn situation(row: Option<&Row>, id: &DomainId, edges: CountedEdges) -> StoreResult<Situation> {
+    let row = row.ok_or_else(|| StoreError::not_found(format!("domain {id} and an issuer for it")))?;
+    let domain = domain(row)?;
     let intent = match row.opt_int("n_generation")? {
         Some(generation) if generation > domain.settled => {
             Some(OpenIntent { effect: row.parse("n_effect")?, object_id: row.text("n_object")? })
