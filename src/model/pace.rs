@@ -21,7 +21,8 @@ pub fn look_again_in(from: Moment, now: Moment) -> Duration {
 
 /// An imported name that waits for its records is looked at in a lap, which takes at least this and at most a day.
 pub const SHORTEST_LAP: Duration = Duration::from_secs(HOUR);
-const LONGEST_LAP: Duration = Duration::from_secs(DAY);
+/// One that waits for nothing but the CA's turn is looked at once a day.
+pub const LONGEST_LAP: Duration = Duration::from_secs(DAY);
 
 /// The age at which a name that changed by itself joins the pace: nobody sits before it and waits.
 const JOINS_AT: Duration = Duration::from_secs(20 * MINUTE);

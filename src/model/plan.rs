@@ -134,12 +134,17 @@ pub fn next_look(s: &Situation) -> Moment {
         Some(at) => {
             let touched_at = || (d.pace_from > d.created_at).then_some(d.pace_from);
             let wait = match d.lane {
-                Lane::Bulk => pace::look_at_import_in(touched_at(), at, s.lap),
+                Lane::Bulk => pace::look_at_import_in(touched_at(), at, if in_line(s) { pace::LONGEST_LAP } else { s.lap }),
                 Lane::Renewal | Lane::Single => pace::look_again_in(d.pace_from, at),
             };
             at + s.succession().map_or(wait, |clock| wait.min(clock.look_within()))
         }
     }
+}
+
+/// Whether all that is waited for is the CA's turn. Nobody acts meanwhile, and a full look comes before the order.
+fn in_line(s: &Situation) -> bool {
+    may_order(s) && s.domain.preflight_passed().is_some()
 }
 
 fn look_or_rest(s: &Situation, now: Moment, next: Moment) -> Next {
@@ -223,7 +228,7 @@ pub fn preflight_at(s: &Situation) -> Moment {
 fn plan_waiting(s: &Situation, order: &Order, now: Moment) -> Next {
     let (next, due) = (next_look(s), preflight_at(s));
     // What it was held back for is over, such as its import that was paused: one look, and it is in line again.
-    let freed = order.not_before == Moment::NEVER && may_order(s) && s.domain.preflight_passed().is_some();
+    let freed = order.not_before == Moment::NEVER && in_line(s);
     if freed || s.domain.check_is_owed() || now >= next {
         Next::Observe(Observe::Dns)
     } else if now < due {

@@ -28,8 +28,8 @@ const IN_HAND: Duration = Duration::from_secs(2);
 const BOUNDARIES: u64 = 60;
 /// Nothing moved for so long, and for three turns of the slowest limit: it never will.
 const STUCK: Duration = Duration::from_secs(86_400);
-/// Loops come by at least so often, as they do in a process, whatever they know of.
-const IDLE: Duration = Duration::from_secs(10);
+/// Loops come by at least so often, whatever they know of; in a process they do more often.
+const IDLE: Duration = Duration::from_secs(60);
 /// How often the lap of imported names is looked at.
 const LAP: Duration = Duration::from_secs(2);
 const HOUR: Duration = Duration::from_secs(3600);
@@ -196,7 +196,8 @@ impl Run {
             tx.commit().await?;
             self.world.publish(&claimed.id, &name).await?;
         }
-        Ok(())
+        // As the sweep's loop does at its start, and then every hour.
+        Ok(self.world.app.store.optimize(true).await?)
     }
 
     /// Does what is due now, or moves the clock to what comes next.
@@ -356,6 +357,7 @@ impl Run {
             let n = 1 + self.world.hand.below(BOUNDARIES);
             self.world.blade.set(usize::try_from(n).unwrap_or(1));
         }
+        self.world.app.store.optimize(false).await?;
         let played = app::fleet::played(&self.world.app).await?;
         let places = played.queues.iter().flat_map(|queue| &queue.orders);
         self.told.extend(places.filter_map(|o| Some(Told { order: o.order_id.clone(), at: now, eta: o.eta? })));

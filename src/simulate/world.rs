@@ -37,8 +37,8 @@ const SUFFIX: &str = "app.example";
 const FRONT: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 80));
 /// The one server of all zones.
 const SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 53));
-/// An edge is heard of at least so often.
-const HEARTBEAT: Duration = Duration::from_secs(10);
+/// An edge is heard of at least so often: it counts for thirty seconds.
+const HEARTBEAT: Duration = Duration::from_secs(25);
 /// Rows of the outbox that get their number at once.
 const BATCH: i64 = 1_000;
 

@@ -24,6 +24,21 @@ const ASKED_BY_PAGES: &[&str] = &[
 ];
 /// The files whose statements every round of the dispatcher runs.
 const ASKED_BY_ROUNDS: &[&str] = &["src/store/heads.rs", "src/store/ledger.rs", "src/store/dispatching.rs"];
+/// The files whose statements a step, a lap or an edge's question runs.
+const ASKED_BY_STEPS: &[&str] = &[
+    "src/store/attempts.rs",
+    "src/store/claims.rs",
+    "src/store/feed.rs",
+    "src/store/holdings.rs",
+    "src/store/lap.rs",
+    "src/store/pairs.rs",
+    "src/store/record.rs",
+    "src/store/rollout.rs",
+    "src/store/routine.rs",
+];
+/// What reads a feed from its beginning reads all of it.
+const FROM_THE_BEGINNING: &[&str] =
+    &["FROM routes r JOIN tenants", "FROM tenants", "FROM certificates c LEFT JOIN certificate_names"];
 /// The counts of the snapshot read a covering index from end to end, and no row of the table.
 const COUNTS: &str = "src/store/fleet/counts.rs";
 /// The tables that grow with the fleet.
@@ -112,6 +127,28 @@ async fn no_statement_of_a_page_reads_a_whole_table() {
         }
         test.remove().await;
     }
+    assert!(asked > 40, "{asked} statements were asked about");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// A database that was never analysed, as a new one is when a large import comes, takes a state for as narrow as a hostname.
+#[tokio::test]
+async fn no_step_goes_through_all_that_wait_on_a_database_that_knows_nothing_of_itself() {
+    let test = TestStore::migrated(Kind::SqliteMemory).await;
+    let (mut wrong, mut asked) = (Vec::new(), 0);
+    for Found { place, text } in ASKED_BY_STEPS.iter().flat_map(|file| read(file)) {
+        let plan = plan(&test.store, &text).await;
+        asked += 1;
+        let by_state_alone = plan.iter().any(|line| line.contains("domains_by_claim (claim=?)"));
+        let whole = plan.iter().any(|line| {
+            ["SCAN domains", "SCAN routes", "SCAN challenges", "SCAN orders", "SCAN events"].iter().any(|scan| line == scan)
+        });
+        let all_of_it = FROM_THE_BEGINNING.iter().any(|from| text.contains(from)) && !text.contains("outbox");
+        if by_state_alone || (whole && !all_of_it) {
+            wrong.push(format!("{place}: {text}\n    {}", plan.join("\n    ")));
+        }
+    }
+    test.remove().await;
     assert!(asked > 40, "{asked} statements were asked about");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
