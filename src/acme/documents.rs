@@ -14,6 +14,7 @@ use super::authority::{
 use super::problem::ProblemDoc;
 use crate::model::hostname::Hostname;
 use crate::model::moment::Moment;
+use crate::model::renewal::{Advice, Window};
 
 /// A document that is not what it should be.
 #[derive(Debug, thiserror::Error)]
@@ -22,6 +23,8 @@ pub(super) enum BadDocument {
     Json(#[from] serde_json::Error),
     #[error("the challenge's token {0:?} is not base64url (RFC 8555 §8.3)")]
     Token(String),
+    #[error("a window of renewal from {0:?} to {1:?}, of which one is no time (RFC 3339)")]
+    Window(String, String),
     #[error("an identifier of type {0:?} where a DNS name was ordered")]
     Identifier(String),
 }
@@ -146,6 +149,43 @@ struct Meta {
     external_account_required: bool,
     #[serde(default)]
     profiles: BTreeMap<String, String>,
+}
+
+/// Where the directory has renewal windows (RFC 9773 §3); nothing where it has none.
+pub(super) fn renewal_url(body: &[u8]) -> Result<Option<String>, BadDocument> {
+    Ok(serde_json::from_slice::<DirectoryDoc>(body)?.renewal_info)
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RenewalDoc {
+    suggested_window: WindowDoc,
+    #[serde(rename = "explanationURL")]
+    explanation_url: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct WindowDoc {
+    start: String,
+    end: String,
+}
+
+/// A renewal window (RFC 9773 §4.2). What explains it is shown to people as a link, so it is held to what a link may be.
+pub(super) fn renewal(body: &[u8], retry_after: Option<Duration>) -> Result<Advice, BadDocument> {
+    let doc: RenewalDoc = serde_json::from_slice(body)?;
+    let WindowDoc { start, end } = doc.suggested_window;
+    let short = |text: &str| text.chars().take(64).collect::<String>();
+    let (Some(from), Some(until)) = (moment(Some(&start)), moment(Some(&end))) else {
+        return Err(BadDocument::Window(short(&start), short(&end)));
+    };
+    let explanation = doc.explanation_url.and_then(|url| url.as_str().map(str::to_owned)).filter(|url| is_link(url));
+    Ok(Advice { window: Window { start: from, end: until }, explanation, retry_after })
+}
+
+/// `https`, printable ASCII, not endless.
+fn is_link(url: &str) -> bool {
+    let clean = url.bytes().all(|b| b.is_ascii_graphic() && !b"\"'<>`\\".contains(&b));
+    url.starts_with("https://") && url.len() > "https://".len() && url.len() <= 2_000 && clean
 }
 
 /// A directory.

@@ -34,6 +34,7 @@ pub mod offboard;
 pub mod pair;
 pub mod preflight;
 pub mod remove;
+pub mod renewal;
 pub mod restore;
 pub mod routine;
 pub mod sessions;

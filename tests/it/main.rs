@@ -84,6 +84,8 @@ mod preflight;
 mod processes;
 mod queue;
 mod reach;
+mod renewal;
+mod renewal_crash;
 mod restore;
 mod routine;
 mod sandbox;
