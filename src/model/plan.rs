@@ -265,7 +265,11 @@ pub fn next_tie_look(s: &Situation) -> Moment {
 
 /// When a live name without open work is due again: for its tie, its renewal, or to serve what it has.
 pub fn next_of_live(s: &Situation, now: Moment) -> Moment {
-    let renew_at = if let Claims::Later(at) = s.renewal_claims(now) { at } else { Moment::NEVER };
+    let renew_at = match s.renewal_claims(now) {
+        Claims::Later(at) => at,
+        Claims::Now(_) => now,
+        Claims::Not(_) => Moment::NEVER,
+    };
     next_tie_look(s).min(renew_at).min(s.switch_at().unwrap_or(Moment::NEVER))
 }
 

@@ -11,6 +11,7 @@
 mod due;
 mod schedule;
 mod window;
+mod words;
 
 #[cfg(test)]
 mod tests;
@@ -18,3 +19,4 @@ mod tests;
 pub use due::{Claims, Refused, Renewal};
 pub use schedule::{Advice, Schedule, ask_again_in, first, heard, unheard};
 pub use window::{Validity, Window, is_meant, latest, own_moment};
+pub use words::{Told, at_risk, planned};

@@ -158,6 +158,8 @@ pub struct Rig {
     next_sweep: Mutex<Moment>,
     /// The furthest that a turn moves the clock at once.
     stride: Mutex<Duration>,
+    /// When the dispatcher has somebody to grant something to.
+    next_grant: Mutex<Option<Moment>>,
     workers: AtomicUsize,
 }
 
@@ -272,6 +274,7 @@ impl Rig {
             sweeping: true,
             next_sweep: Mutex::new(START),
             stride: Mutex::new(Duration::from_secs(600)),
+            next_grant: Mutex::default(),
             workers: AtomicUsize::new(0),
         };
         rig.enrol_edge().await;
@@ -434,7 +437,13 @@ impl Rig {
         let mut cut = false;
         let app = self.new_worker();
         cut |= self.until_cut(async { app::account::ensure_all(&app).await.map(|_| ()) }).await;
-        cut |= self.until_cut(async { app::dispatch::round(&app).await.map(|_| ()) }).await;
+        cut |= self
+            .until_cut(async {
+                let next = app::dispatch::round(&app).await?;
+                *self.next_grant.lock().unwrap() = next;
+                Ok(())
+            })
+            .await;
         cut |= self.until_cut(async { app::offboard::round(&app).await.map(|_| ()) }).await;
         cut |= self.until_cut(async { app::bulk::round(&app).await.map(|_| ()) }).await;
         cut |= self.until_cut(async { app::renewal::batch(&app).await.map(|_| ()) }).await;
@@ -468,7 +477,12 @@ impl Rig {
         let due = rows.first().map(|r| r.moment("n").unwrap());
         let soonest = due.into_iter().chain(self.queue.next_at()).min().unwrap_or(Moment::NEVER);
         let asked = nameplate::store::renewals::next_to_ask(&self.app.store).await.unwrap();
-        soonest.min(asked.unwrap_or(Moment::NEVER)).clamp(now + Duration::from_secs(1), now + stride)
+        // Only who goes by long strides would miss it by much.
+        let granted = self.next_grant.lock().unwrap().filter(|_| stride > Duration::from_secs(600));
+        soonest
+            .min(asked.unwrap_or(Moment::NEVER))
+            .min(granted.unwrap_or(Moment::NEVER))
+            .clamp(now + Duration::from_secs(1), now + stride)
     }
 
     /// One pass over everything that is due, by one worker, without moving the clock: accounts, grants, steps.
