@@ -51,3 +51,6 @@ CREATE TABLE reissues (
     created_at   INTEGER NOT NULL,
     cancelled_at INTEGER
 ) STRICT;
+
+-- A replacement out of turn selects by serial number.
+CREATE INDEX certificates_by_serial ON certificates (serial) WHERE destroyed_at IS NULL;

@@ -33,6 +33,7 @@ mod observe;
 pub mod offboard;
 pub mod pair;
 pub mod preflight;
+pub mod reissue;
 pub mod remove;
 pub mod renewal;
 pub mod restore;

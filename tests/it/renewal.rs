@@ -443,6 +443,86 @@ async fn b53_the_old_certificate_is_served_until_slow_clocks_take_the_new_one() 
     }
 }
 
+/// B54 with hands: by issuer, within the budget, once each, resumed after a crash, and given up.
+async fn replaced_on_request(rig: Rig) {
+    use nameplate::app::reissue;
+    use nameplate::store::reissues::{self, Selection};
+    rig.ca.windows(Windows::None);
+    let tenant = rig.tenant("acme").await;
+    let mut ids = Vec::new();
+    for n in 0..12 {
+        let name = format!("n{n}.acme.test");
+        let id = rig.claim(&tenant, &name).await;
+        rig.publish(&id, &name).await;
+        ids.push((id, name));
+    }
+    for (id, _) in &ids {
+        rig.until_active(id, 80 * HOUR).await;
+    }
+    rig.pass_quickly(4 * HOUR).await;
+    let (store, env) = (&rig.app.store, &rig.env);
+    let serials = |n: usize| rig.serial_at_edge(&ids[n].1).unwrap();
+    let none = Selection::Serials(vec!["04ff".to_owned()]);
+    assert_eq!(reissue::begin(store, env, &none, "operator", false).await.unwrap().id, None);
+    let two = Selection::Serials(vec![serials(0), serials(1), "04ff".to_owned()]);
+    let dry = reissue::begin(store, env, &two, "operator", true).await.unwrap();
+    assert_eq!((dry.id, dry.certificates), (None, 2));
+    let first = reissue::begin(store, env, &two, "operator", false).await.unwrap();
+    assert_eq!(first.certificates, 2);
+    // The rest, by issuer: what is on its way already is left out, and asking twice adds nothing.
+    let all = Selection::Issuer("main".to_owned());
+    let rest = reissue::begin(store, env, &all, "operator", false).await.unwrap();
+    assert_eq!(rest.certificates, 10);
+    assert_eq!(reissue::begin(store, env, &all, "operator", false).await.unwrap().certificates, 0);
+    let told = reissue::list(store, env).await.unwrap();
+    assert_eq!(told.iter().map(|p| (p.certificates, p.left)).collect::<Vec<_>>(), [(10, 10), (2, 2)]);
+    assert!(told[0].room_by.is_some());
+    let before: BTreeSet<String> = (0..12).map(serials).collect();
+    // Workers die on the way; what was asked for is written down.
+    for _ in 0..10 {
+        rig.scissors.set(usize::try_from(rig.hand.below(20)).unwrap() + 1);
+        for _ in 0..6 {
+            if rig.turn().await {
+                break;
+            }
+        }
+    }
+    rig.scissors.set(0);
+    rig.pass_quickly(20 * HOUR).await;
+    let after: BTreeSet<String> = (0..12).map(serials).collect();
+    assert_eq!(before.intersection(&after).count(), 0, "all are replaced: {}", rig.story(&ids[0].0).await);
+    assert!(reissue::list(store, env).await.unwrap().iter().all(|p| p.left == 0));
+    let again = "SELECT count(*) AS n FROM certificates WHERE domain_id = $1";
+    for (id, _) in &ids {
+        assert_eq!(number(&rig, id, again).await, 2, "once each: {}", rig.story(id).await);
+    }
+    // One that is given up leaves no order behind, and what is served as it is.
+    rig.ca.refuse(std::iter::repeat_n(down(), 1_000));
+    let third = reissue::begin(store, env, &Selection::Before(rig.env.now()), "operator", false).await.unwrap();
+    assert_eq!(third.certificates, 12);
+    rig.pass(HOUR).await;
+    let id = third.id.unwrap();
+    assert!(reissues::cancel(store, &id, rig.env.now()).await.unwrap());
+    assert!(!reissues::cancel(store, &id, rig.env.now()).await.unwrap());
+    rig.ca.refuse_nothing();
+    rig.pass(30 * HOUR).await;
+    let open = sql("SELECT count(*) AS n FROM orders WHERE state NOT IN ('issued', 'failed', 'lost')");
+    assert_eq!(rig.count(open).await, 0);
+    rig.check_invariants().await;
+}
+
+#[tokio::test]
+async fn b54_certificates_are_replaced_on_request_within_the_budget() {
+    replaced_on_request(Rig::with_limit(316, "sqlite::memory:", Limit { burst: 5, per_secs: 18_000 }).await).await;
+}
+
+#[tokio::test]
+async fn certificates_are_replaced_on_request_on_postgres() {
+    let store = TestStore::blank(Database::Postgres).await;
+    replaced_on_request(Rig::with_limit(317, &store.url, Limit { burst: 5, per_secs: 18_000 }).await).await;
+    store.remove().await;
+}
+
 #[tokio::test]
 async fn renewals_on_postgres() {
     let store = TestStore::blank(Database::Postgres).await;
