@@ -254,6 +254,53 @@ mod tests {
         assert!(directory(b"{}").is_err());
     }
 
+    #[test]
+    fn a_renewal_window_is_read_as_the_rfc_writes_it() {
+        let body = br#"{"suggestedWindow": {"start": "2025-01-02T04:00:00Z", "end": "2025-01-03T05:00:00.5+01:00"},
+            "explanationURL": "https://acme.example.com/docs/ari"}"#;
+        let advice = renewal(body, Some(Duration::from_secs(21_600))).unwrap();
+        assert_eq!(advice.window.start.rfc3339(), "2025-01-02T04:00:00Z");
+        assert_eq!(advice.window.end.micros() - advice.window.start.micros(), 86_400_500_000);
+        assert_eq!(advice.explanation.as_deref(), Some("https://acme.example.com/docs/ari"));
+        assert_eq!(advice.retry_after, Some(Duration::from_secs(21_600)));
+        for body in [
+            r#"{"suggestedWindow": {"start": "2025-01-02", "end": "soon"}}"#,
+            r#"{"suggestedWindow": {"start": "2025-01-02T04:00:00Z"}}"#,
+            r#"{"suggestedWindow": {"start": "2025-01-02T04:00:00Z", "end": 5}}"#,
+            r#"{"suggestedWindow": null}"#,
+            "[]",
+            "<html>",
+            "",
+            r#"{"suggestedWindow": {"start": "2025-01-02T04:"#,
+        ] {
+            assert!(renewal(body.as_bytes(), None).is_err(), "{body}");
+        }
+        // What cannot be a link is no explanation, and no reason to doubt the window.
+        for url in [
+            "\"javascript:alert(1)\"",
+            "\"http://a.test\"",
+            "\"https://\"",
+            "\"https://a.test/\\n\"",
+            "7",
+            "null",
+            "\"https://a.test/<b>\"",
+        ] {
+            let body = format!(
+                "{{\"suggestedWindow\": {{\"start\": \"2025-01-02T04:00:00Z\", \"end\": \"2025-01-03T04:00:00Z\"}}, \"explanationURL\": {url}}}"
+            );
+            assert_eq!(renewal(body.as_bytes(), None).unwrap().explanation, None, "{url}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_renewal_document_is_survived(body in prop::collection::vec(any::<u8>(), 0..200), start in ".{0,40}", end in ".{0,40}") {
+            let _ = renewal(&body, None);
+            let doc = json!({"suggestedWindow": {"start": start, "end": end}}).to_string();
+            let _ = renewal(doc.as_bytes(), None);
+        }
+    }
+
     proptest! {
         #[test]
         fn junk_is_refused_without_panic(junk in ".{0,80}") {

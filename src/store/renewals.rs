@@ -160,7 +160,7 @@ pub struct ToAsk {
 /// Takes what is due to be asked, at most so many, the longest due first: nobody else asks about it before `until`.
 pub async fn take_to_ask(store: &Store, now: Moment, until: Moment, limit: usize) -> StoreResult<Vec<ToAsk>> {
     let stmt = sql("SELECT r.*, c.ari_id, c.issuer_id, c.not_before, c.not_after, \
-           CASE WHEN d.claim = 'live' AND d.certificate_id = r.certificate_id THEN 1 ELSE 0 END AS in_use \
+           CAST(CASE WHEN d.claim = 'live' AND d.certificate_id = r.certificate_id THEN 1 ELSE 0 END AS BIGINT) AS in_use \
          FROM renewals r JOIN domains d ON d.id = r.domain_id JOIN certificates c ON c.id = r.certificate_id \
          WHERE r.poll_at <= $1 ORDER BY r.poll_at LIMIT $2")
     .bind(now)

@@ -86,6 +86,7 @@ mod queue;
 mod reach;
 mod renewal;
 mod renewal_crash;
+mod renewal_real;
 mod restore;
 mod routine;
 mod sandbox;

@@ -13,6 +13,7 @@ use crate::model::evidence::{Check, Evidence, Record, Verdict};
 use crate::model::moment::Moment;
 use crate::model::records::{ApexRoute, records};
 use crate::model::renewal::{Told, at_risk, planned};
+use crate::model::routine;
 use crate::model::sentence::{Facts, sentence_of};
 use crate::store::views::{DomainRow, EventRow, OrderRow, SummaryRow};
 
@@ -39,8 +40,9 @@ pub(super) fn view(
         now,
     };
     let sentence = sentence_of(&facts);
-    let checks = row.evidence.iter().map(|e| check(e, &row)).collect();
+    let checks = row.evidence.iter().map(|e| check(e, &row, now)).collect();
     let renewal = renewal(&row, now);
+    let next = next(&row, now);
     let records = to_publish(&row, apex);
     let pair = pair::of(&row, sentence.serving, now);
     DomainView {
@@ -81,7 +83,7 @@ pub(super) fn view(
         partner: pair.partner,
         redirect_to: pair.redirect_to,
         redirecting: pair.redirecting,
-        due_at: due(row.due_at),
+        due_at: next,
         version: row.version,
         created_at: row.created_at,
         events: events.into_iter().map(event).collect(),
@@ -123,12 +125,20 @@ fn to_publish(row: &DomainRow, apex: &ApexRoute) -> Vec<Record> {
     records
 }
 
+/// When something is looked at or done next. A live name is looked at in its slot of the day, without being due for it.
+fn next(row: &DomainRow, now: Moment) -> Option<Moment> {
+    match row.claim {
+        Claim::Live => Some(routine::next(&row.id, now).min(row.due_at)),
+        _ => due(row.due_at),
+    }
+}
+
 /// What is never due is shown as no time at all.
 fn due(at: Moment) -> Option<Moment> {
     (at != Moment::NEVER).then_some(at)
 }
 
-fn check(e: &Evidence, row: &DomainRow) -> CheckView {
+fn check(e: &Evidence, row: &DomainRow, now: Moment) -> CheckView {
     let (finding, reason) = (&e.finding, e.finding.reason);
     let looking = matches!(row.claim, Claim::AwaitingDns | Claim::Queued | Claim::Live);
     let open = row.claim == Claim::AwaitingDns && reason.verdict() != Verdict::Pass;
@@ -148,7 +158,7 @@ fn check(e: &Evidence, row: &DomainRow) -> CheckView {
         record_to_publish: finding.record_to_publish.clone(),
         dns_host: finding.dns_host.clone(),
         looked_at: e.looked_at,
-        next_look_at: looking.then_some(row.due_at).and_then(due),
+        next_look_at: next(row, now).filter(|_| looking),
         deadline,
         consequence: consequence(finding.check, reason.verdict(), row),
     }
