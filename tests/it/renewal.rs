@@ -539,3 +539,45 @@ async fn renewals_on_postgres() {
     assert!(certificates(&rig, &id).await >= 6, "{}", rig.story(&id).await);
     store.remove().await;
 }
+
+/// What a routine look sees in time: a CAA record that forbids the next certificate is told with the day on which that matters.
+#[tokio::test]
+async fn a_permission_that_was_taken_away_is_told_with_the_date_and_ends_when_it_heals() {
+    use nameplate::app::show;
+    use nameplate::model::records::ApexRoute;
+    let rig = Rig::new(318).await;
+    let id = live(&rig).await;
+    days(&rig, NAME, 5).await;
+    let view = async || show::domain(&rig.app.store, &ApexRoute::default(), &id, rig.env.now()).await.unwrap().unwrap();
+    let before = view().await.renewal.unwrap();
+    assert!(
+        !before.at_risk && before.sentence.contains("certificate authority asks for that between"),
+        "{}",
+        before.sentence
+    );
+    let hostile = "acme.test. 60 IN CAA 0 issue \"other.example\"";
+    rig.zones.add(hostile).unwrap();
+    // A day of routine looks, which only read.
+    for _ in 0..24 * 6 {
+        while nameplate::app::routine::batch(&rig.app).await.unwrap().more {}
+        rig.pass_quickly(Duration::from_secs(600)).await;
+    }
+    let told = view().await;
+    let (risk, day) = (told.renewal.clone().unwrap(), before.at.in_words());
+    assert!(risk.at_risk && risk.sentence.starts_with(&format!("Renewal will fail on {day} unless")), "{}", risk.sentence);
+    assert!(told.serving && told.sentence.starts_with("Visitors are served"), "{}", told.sentence);
+    let consequences: Vec<String> = told.checks.iter().map(|c| c.consequence.clone()).collect();
+    assert!(consequences.iter().any(|c| c.contains("will fail") && c.contains(&day)), "{consequences:?}");
+    // Past its moment no order is spent on it, and the old certificate is served.
+    let ordered = rig.ca.asked();
+    days(&rig, NAME, 60).await;
+    let waits = view().await.renewal.unwrap();
+    assert!(waits.sentence.contains("waits for this"), "{}", waits.sentence);
+    assert_eq!((rig.ca.asked(), certificates(&rig, &id).await), (ordered, 1), "{}", rig.story(&id).await);
+    rig.zones.remove(hostile).unwrap();
+    nameplate::app::check::check_now(&rig.app, &id, "tenant").await.unwrap();
+    days(&rig, NAME, 1).await;
+    assert_eq!(certificates(&rig, &id).await, 2, "{}", rig.story(&id).await);
+    let after = view().await.renewal.unwrap();
+    assert!(!after.at_risk && after.at > rig.env.now() + 50 * DAY, "{}", after.sentence);
+}

@@ -155,3 +155,54 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_is_at_risk_is_told_with_its_dates() {
+    use super::words::{Told, at_risk, planned};
+    use crate::model::domain::TieState;
+    use crate::model::evidence::{Check, Evidence, Finding};
+    use crate::model::reason::Reason;
+    let life = of(days(90));
+    let schedule = first(&id(1), life, 5, ISSUED);
+    let evidence = |check, reason| {
+        let finding = Finding {
+            check,
+            reason,
+            expected: String::new(),
+            observed: vec![],
+            seen_by: vec![],
+            views: vec![],
+            advice: String::new(),
+            found_at: None,
+            found_via: None,
+            record_to_publish: vec![],
+            dns_host: None,
+        };
+        vec![Evidence { finding, looked_at: ISSUED }]
+    };
+    let told = Told {
+        schedule: &schedule,
+        tie: TieState::Held,
+        evidence: &[],
+        failures: 0,
+        not_after: life.not_after,
+        now: ISSUED + days(1),
+    };
+    assert_eq!(at_risk(&told), None);
+    assert!(planned(&told).contains(&schedule.at.in_words()));
+    let away = evidence(Check::Routing, Reason::CnamePointsElsewhere);
+    let early = at_risk(&Told { evidence: &away, ..told }).unwrap();
+    assert!(early.starts_with(&format!("Renewal will fail on {}", schedule.at.in_words())), "{early}");
+    assert!(
+        early.contains(Reason::CnamePointsElsewhere.sentence()) && early.contains(&life.not_after.in_words()),
+        "{early}"
+    );
+    let late = at_risk(&Told { evidence: &away, now: ISSUED + days(70), ..told }).unwrap();
+    assert!(late.starts_with("The renewal that was due on"), "{late}");
+    let lost = at_risk(&Told { tie: TieState::Lost, ..told }).unwrap();
+    assert!(lost.contains("not renewed while nothing ties"), "{lost}");
+    // Silence is no risk by itself: it may be over before the renewal is due.
+    let silent = evidence(Check::Caa, Reason::CaaLookupFailed);
+    assert_eq!(at_risk(&Told { evidence: &silent, ..told }), None);
+    assert!(at_risk(&Told { failures: 2, ..told }).unwrap().contains("followed by others"));
+}
