@@ -42,7 +42,7 @@ pub struct Window {
 
 /// A part of a time, as a fraction of 2³².
 fn part(of: Duration, fraction: u32) -> Duration {
-    let micros = of.as_micros() * u128::from(fraction) >> 32;
+    let micros = (of.as_micros() * u128::from(fraction)) >> 32;
     Duration::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
 }
 
