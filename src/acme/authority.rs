@@ -10,6 +10,7 @@ use super::error::AcmeError;
 use super::problem::ProblemDoc;
 use crate::model::hostname::Hostname;
 use crate::model::moment::Moment;
+use crate::model::renewal::Advice;
 use crate::model::secret::Secret;
 
 /// One CA at one directory. Each call has at most one effect and never polls.
@@ -58,6 +59,10 @@ pub trait Authority: Send + Sync {
 
     /// Downloads the chain of a valid order, as PEM.
     async fn certificate(&self, account: &AccountRef, order_url: &str) -> Result<String, AcmeError>;
+
+    /// When the CA would like the certificate of this id to be renewed (ARI, RFC 9773 §4); nothing where its directory names no
+    /// such resource. Asked without an account.
+    async fn renewal_info(&self, certificate: &str) -> Result<Option<Advice>, AcmeError>;
 }
 
 /// What a directory says (RFC 8555 §7.1.1).

@@ -7,12 +7,13 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use aws_lc_rs::digest::{SHA256, digest};
-use instant_acme::CertificateIdentifier;
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use rcgen::{KeyPair, PublicKeyData};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use rustls::server::ParsedCertificate;
-use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
+use x509_parser::prelude::{FromDer, GeneralName, ParsedExtension, X509Certificate};
 
 use crate::model::hostname::Hostname;
 use crate::model::moment::Moment;
@@ -142,7 +143,17 @@ pub fn check(pem: &str, key_pkcs8: &Secret, names: &[Hostname], now: Moment) -> 
 
 /// What a renewal names a certificate by (RFC 9773 §4.1); `None` when it has no authority key identifier, or is none.
 pub fn ari_id(der: &[u8]) -> Option<String> {
-    CertificateIdentifier::try_from(&CertificateDer::from(der)).ok().map(|id| id.to_string())
+    let (_, certificate) = X509Certificate::from_der(der).ok()?;
+    let key_id = certificate.iter_extensions().find_map(|extension| match extension.parsed_extension() {
+        ParsedExtension::AuthorityKeyIdentifier(authority) => authority.key_identifier.as_ref().map(|id| id.0),
+        _ => None,
+    })?;
+    Some(certificate_id(key_id, certificate.raw_serial()))
+}
+
+/// The key identifier of the authority and the content octets of the serial number, a leading zero octet included.
+fn certificate_id(key_id: &[u8], serial: &[u8]) -> String {
+    format!("{}.{}", BASE64_URL_SAFE_NO_PAD.encode(key_id), BASE64_URL_SAFE_NO_PAD.encode(serial))
 }
 
 pub(super) fn split(pem: &str) -> Result<Vec<Vec<u8>>, ChainError> {

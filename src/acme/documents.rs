@@ -14,6 +14,7 @@ use super::authority::{
 use super::problem::ProblemDoc;
 use crate::model::hostname::Hostname;
 use crate::model::moment::Moment;
+use crate::model::renewal::{Advice, Window};
 
 /// A document that is not what it should be.
 #[derive(Debug, thiserror::Error)]
@@ -22,6 +23,8 @@ pub(super) enum BadDocument {
     Json(#[from] serde_json::Error),
     #[error("the challenge's token {0:?} is not base64url (RFC 8555 §8.3)")]
     Token(String),
+    #[error("a window of renewal from {0:?} to {1:?}, of which one is no time (RFC 3339)")]
+    Window(String, String),
     #[error("an identifier of type {0:?} where a DNS name was ordered")]
     Identifier(String),
 }
@@ -148,6 +151,43 @@ struct Meta {
     profiles: BTreeMap<String, String>,
 }
 
+/// Where the directory has renewal windows (RFC 9773 §3); nothing where it has none.
+pub(super) fn renewal_url(body: &[u8]) -> Result<Option<String>, BadDocument> {
+    Ok(serde_json::from_slice::<DirectoryDoc>(body)?.renewal_info)
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RenewalDoc {
+    suggested_window: WindowDoc,
+    #[serde(rename = "explanationURL")]
+    explanation_url: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct WindowDoc {
+    start: String,
+    end: String,
+}
+
+/// A renewal window (RFC 9773 §4.2). What explains it is shown to people as a link, so it is held to what a link may be.
+pub(super) fn renewal(body: &[u8], retry_after: Option<Duration>) -> Result<Advice, BadDocument> {
+    let doc: RenewalDoc = serde_json::from_slice(body)?;
+    let WindowDoc { start, end } = doc.suggested_window;
+    let short = |text: &str| text.chars().take(64).collect::<String>();
+    let (Some(from), Some(until)) = (moment(Some(&start)), moment(Some(&end))) else {
+        return Err(BadDocument::Window(short(&start), short(&end)));
+    };
+    let explanation = doc.explanation_url.and_then(|url| url.as_str().map(str::to_owned)).filter(|url| is_link(url));
+    Ok(Advice { window: Window { start: from, end: until }, explanation, retry_after })
+}
+
+/// `https`, printable ASCII, not endless.
+fn is_link(url: &str) -> bool {
+    let clean = url.bytes().all(|b| b.is_ascii_graphic() && !b"\"'<>`\\".contains(&b));
+    url.starts_with("https://") && url.len() > "https://".len() && url.len() <= 2_000 && clean
+}
+
 /// A directory.
 pub(super) fn directory(body: &[u8]) -> Result<DirectoryFacts, BadDocument> {
     let doc: DirectoryDoc = serde_json::from_slice(body)?;
@@ -212,6 +252,53 @@ mod tests {
         let facts = directory(full.to_string().as_bytes()).unwrap();
         assert_eq!((facts.caa_identities.len(), facts.external_account_required, facts.renewal_info), (1, true, true));
         assert!(directory(b"{}").is_err());
+    }
+
+    #[test]
+    fn a_renewal_window_is_read_as_the_rfc_writes_it() {
+        let body = br#"{"suggestedWindow": {"start": "2025-01-02T04:00:00Z", "end": "2025-01-03T05:00:00.5+01:00"},
+            "explanationURL": "https://acme.example.com/docs/ari"}"#;
+        let advice = renewal(body, Some(Duration::from_secs(21_600))).unwrap();
+        assert_eq!(advice.window.start.rfc3339(), "2025-01-02T04:00:00Z");
+        assert_eq!(advice.window.end.micros() - advice.window.start.micros(), 86_400_500_000);
+        assert_eq!(advice.explanation.as_deref(), Some("https://acme.example.com/docs/ari"));
+        assert_eq!(advice.retry_after, Some(Duration::from_secs(21_600)));
+        for body in [
+            r#"{"suggestedWindow": {"start": "2025-01-02", "end": "soon"}}"#,
+            r#"{"suggestedWindow": {"start": "2025-01-02T04:00:00Z"}}"#,
+            r#"{"suggestedWindow": {"start": "2025-01-02T04:00:00Z", "end": 5}}"#,
+            r#"{"suggestedWindow": null}"#,
+            "[]",
+            "<html>",
+            "",
+            r#"{"suggestedWindow": {"start": "2025-01-02T04:"#,
+        ] {
+            assert!(renewal(body.as_bytes(), None).is_err(), "{body}");
+        }
+        // What cannot be a link is no explanation, and no reason to doubt the window.
+        for url in [
+            "\"javascript:alert(1)\"",
+            "\"http://a.test\"",
+            "\"https://\"",
+            "\"https://a.test/\\n\"",
+            "7",
+            "null",
+            "\"https://a.test/<b>\"",
+        ] {
+            let body = format!(
+                "{{\"suggestedWindow\": {{\"start\": \"2025-01-02T04:00:00Z\", \"end\": \"2025-01-03T04:00:00Z\"}}, \"explanationURL\": {url}}}"
+            );
+            assert_eq!(renewal(body.as_bytes(), None).unwrap().explanation, None, "{url}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_renewal_document_is_survived(body in prop::collection::vec(any::<u8>(), 0..200), start in ".{0,40}", end in ".{0,40}") {
+            let _ = renewal(&body, None);
+            let doc = json!({"suggestedWindow": {"start": start, "end": end}}).to_string();
+            let _ = renewal(doc.as_bytes(), None);
+        }
     }
 
     proptest! {

@@ -23,6 +23,7 @@ pub enum Call {
     KeyChange,
     NewOrder,
     Order,
+    RenewalInfo,
     Authorization,
     Challenge,
     Finalize,
@@ -38,6 +39,7 @@ impl fmt::Display for Call {
             Call::KeyChange => "giving the account another key",
             Call::NewOrder => "placing the order",
             Call::Order => "reading the order",
+            Call::RenewalInfo => "asking when the certificate is to be renewed",
             Call::Authorization => "reading the authorizations",
             Call::Challenge => "announcing the challenge",
             Call::Finalize => "finalizing the order",
@@ -315,9 +317,30 @@ impl AcmeError {
         }
     }
 
-    /// Whether it was the certificate to replace that the CA objected to: order again without it (RFC 9773 §5).
+    /// Whether it may be the certificate to replace that the CA objected to, where an order named one: order again without it
+    /// (RFC 9773 §5). CAs say so in many ways; what surely means something else is left out.
     pub fn refuses_replaces(&self) -> bool {
-        self.call == Call::NewOrder && self.problem.as_ref().is_some_and(|p| p.acme_type() == "alreadyReplaced")
+        let kind = self.problem.as_ref().map(ProblemDoc::acme_type);
+        let other = matches!(
+            kind,
+            Some(
+                "accountDoesNotExist"
+                    | "badNonce"
+                    | "caa"
+                    | "connection"
+                    | "dns"
+                    | "externalAccountRequired"
+                    | "invalidProfile"
+                    | "orderNotReady"
+                    | "rateLimited"
+                    | "rejectedIdentifier"
+                    | "serverInternal"
+                    | "unsupportedIdentifier"
+                    | "userActionRequired"
+            )
+        );
+        let said_no = self.kind == Kind::Refused && !self.acted_on && (kind.is_some() || self.status == Some(409));
+        self.call == Call::NewOrder && said_no && !other && !self.is_rate_limited()
     }
 }
 

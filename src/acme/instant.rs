@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use http::{Request, StatusCode};
+use hyper::body::Bytes;
 use instant_acme::{
     Account, AuthorizationHandle, BodyWrapper, CertificateIdentifier, ChallengeType, HttpClient, Identifier, Key, NewOrder,
     Order,
@@ -26,6 +27,7 @@ use super::signed::Signed;
 use crate::env::Env;
 use crate::model::hostname::Hostname;
 use crate::model::moment::Moment;
+use crate::model::renewal::Advice;
 use crate::model::secret::Secret;
 
 /// How long a loaded account, and with it the CA's directory, is used before it is loaded anew.
@@ -39,6 +41,8 @@ pub struct InstantAcme {
     env: Env,
     /// Loaded accounts: each load fetches the directory.
     accounts: Mutex<HashMap<AccountUrl, Loaded>>,
+    /// Where renewal windows are, if anywhere, and when the directory said so.
+    windows: Mutex<Option<(Moment, Option<String>)>>,
 }
 
 struct Loaded {
@@ -58,7 +62,14 @@ impl InstantAcme {
         }
         let http = AcmeHttp::new(settings, env)?;
         let directory_url = directory_url.to_owned();
-        Ok(InstantAcme { directory_url, profile: None, http, env: env.clone(), accounts: Mutex::default() })
+        Ok(InstantAcme {
+            directory_url,
+            profile: None,
+            http,
+            env: env.clone(),
+            accounts: Mutex::default(),
+            windows: Mutex::default(),
+        })
     }
 
     /// The same CA, asked for certificates of this profile, one of those that its directory names.
@@ -98,6 +109,32 @@ impl InstantAcme {
         let account = recorded(&note, loading).await.map_err(|e| AcmeError::judge(call, &note, &e))?;
         self.remember(&reference.url, &account, &reference.key);
         Ok(account)
+    }
+
+    /// Where renewal windows are, by the directory, which is asked once in a while.
+    async fn windows(&self) -> Result<Option<String>, AcmeError> {
+        let call = Call::RenewalInfo;
+        let known = self.windows.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some((_, url)) = known.filter(|(at, _)| self.env.now().since(*at) < ACCOUNT_LASTS) {
+            return Ok(url);
+        }
+        let note = Note::default();
+        let url = documents::renewal_url(&self.get(call, &note, &self.directory_url).await?)
+            .map_err(|e| AcmeError::judge(call, &note, &e))?;
+        *self.windows.lock().unwrap_or_else(PoisonError::into_inner) = Some((self.env.now(), url.clone()));
+        Ok(url)
+    }
+
+    /// The body of what is at a URL.
+    async fn get(&self, call: Call, note: &Note, url: &str) -> Result<Bytes, AcmeError> {
+        let request = Request::get(url)
+            .body(BodyWrapper::default())
+            .map_err(|e| AcmeError::ours(call, format!("the URL {url:?} is unusable: {e}")))?;
+        recorded(note, self.http.request(request)).await.map_err(|e| AcmeError::judge(call, note, &e))?;
+        match note.latest().is_some_and(|seen| seen.succeeded()) {
+            true => Ok(note.body()),
+            false => Err(AcmeError::judge(call, note, &NotGiven)),
+        }
     }
 
     /// The order as it is now, as the library holds it and as we read it.
@@ -281,6 +318,19 @@ impl Authority for InstantAcme {
             Err(e) => Err(AcmeError::judge(call, &note, &e)),
         }
     }
+
+    async fn renewal_info(&self, certificate: &str) -> Result<Option<Advice>, AcmeError> {
+        let call = Call::RenewalInfo;
+        let Some(windows) = self.windows().await? else { return Ok(None) };
+        let note = Note::default();
+        let read = self.get(call, &note, &format!("{}/{certificate}", windows.trim_end_matches('/'))).await;
+        // That it does not know one certificate says nothing of where it knows the others.
+        if read.as_ref().is_err_and(|e| e.leads_nowhere() && e.status != Some(404)) {
+            *self.windows.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        }
+        let advice = documents::renewal(&read?, note.retry_after());
+        advice.map(Some).map_err(|e| AcmeError::judge(call, &note, &e))
+    }
 }
 
 /// A contact as CAs want it: a URL (RFC 8555 §7.1.2), where people write an address.
@@ -313,6 +363,10 @@ async fn tell<'a>(note: &Note, authorization: &'a mut AuthorizationHandle<'a>) -
 fn no_such_challenge(url: &str) -> AcmeError {
     AcmeError::ours(Call::Challenge, format!("the order has no HTTP-01 challenge at {url:?}"))
 }
+
+#[derive(Debug, thiserror::Error)]
+#[error("the CA did not give what was asked for")]
+struct NotGiven;
 
 #[derive(Debug, thiserror::Error)]
 #[error("the CA said yes without the order's URL")]

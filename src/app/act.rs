@@ -28,8 +28,9 @@ pub(super) async fn act(app: &App, s: &Situation, effect: Effect) -> Result<Opti
     let outcome = match effect {
         Effect::NewOrder => {
             let names = std::slice::from_ref(&s.domain.hostname);
-            let placed = ca::within(app, Call::NewOrder, authority.new_order(&account, names, None)).await;
-            placed.map(|placed| conclude::placed(s, order, &placed.url, app.env.now()))
+            let placed = authority.new_order(&account, names, s.replaces(order));
+            let placed = ca::within(app, Call::NewOrder, placed).await;
+            placed.map(|placed| conclude::placed(s, order, &placed.url, placed.replaces, app.env.now()))
         }
         Effect::Announce => {
             let challenge = order.challenge_url.as_deref().unwrap_or_default();

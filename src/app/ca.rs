@@ -66,6 +66,7 @@ pub(super) fn trouble(app: &App, e: &AcmeError) -> Trouble {
         },
         news: news(e),
         limited: limited(e),
+        of_replaces: e.refuses_replaces(),
         said: Chain(e).to_string(),
         problem: e.problem.as_ref().map(|p| p.json().to_string()),
     }

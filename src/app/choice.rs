@@ -108,5 +108,6 @@ fn issuer(row: &IssuerRow, health: &HashMap<IssuerId, Health>) -> Issuer {
         roots: row.roots.clone(),
         profile: row.profile.clone(),
         clouded: health.get(&row.id).is_some_and(Health::is_clouded),
+        honours_replaces: row.honours_replaces,
     }
 }

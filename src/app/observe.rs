@@ -28,7 +28,14 @@ pub(super) async fn observe(app: &App, s: &mut Situation, what: Observe) -> Resu
         return preflight::observe(app, s).await;
     }
     if what == Observe::CertificateRollout {
-        let seen = rolled_out(app, "certificate", s.domain.certificate_id.as_ref().map_or("", |c| c.as_str())).await?;
+        let certificate = s.domain.certificate_id.as_ref().map_or("", |c| c.as_str());
+        let seen = match s.switch_at() {
+            Some(_) => rolled_out(app, "certificate", certificate).await?,
+            None => {
+                let (name, now) = (s.domain.hostname.as_str(), app.env.now());
+                rollout::served_now(&app.store, name, certificate, now, conclude::FRESH_EDGE).await?
+            }
+        };
         return Ok(conclude::certificate_rollout(s, &seen, app.settings.min_edges, app.env.now()));
     }
     if what == Observe::PublicName {
@@ -246,7 +253,8 @@ async fn issued_chain(app: &App, s: &Situation, order: &Order) -> Result<Conclus
                 not_after: c.not_after,
                 ari_id: c.ari_id,
             };
-            conclude::chain(s, order, certificate, now).into()
+            let draw = u32::from_be_bytes(app.env.draw());
+            conclude::chain(s, order, certificate, draw, now).into()
         }
         Err(e) => {
             // What arrived damaged, or before its time, may be whole at the next look; another certificate is no other then.
@@ -261,6 +269,7 @@ async fn issued_chain(app: &App, s: &Situation, order: &Order) -> Result<Conclus
                 verdict: if passes { conclude::CaVerdict::Missing } else { conclude::CaVerdict::GiveUp },
                 news: None,
                 limited: None,
+                of_replaces: false,
                 said: format!("the CA's chain was refused: {e}"),
                 problem: None,
             };

@@ -22,7 +22,7 @@ use crate::store::{Store, StoreResult, Tx};
 pub use budget::{BudgetView, LimitView};
 pub use document::{
     AttemptView, CertificateView, CheckView, DomainSummary, DomainView, EventView, OrderView, PartnerView, ProbeView,
-    RolloutView, TenantRef,
+    RenewalView, RolloutView, TenantRef,
 };
 pub use imports::{
     ClaimCounts, CollisionView, ImportRowView, ImportView, PlanView, PointView, VerdictCounts, import, imports,

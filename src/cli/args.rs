@@ -48,6 +48,9 @@ pub(super) enum Command {
     /// Add, list and test CAs, and look after our accounts there
     #[command(subcommand)]
     Issuer(IssuerCommand),
+    /// Replace certificates out of turn
+    #[command(subcommand)]
+    Reissue(super::reissue::ReissueCommand),
     /// Make tokens and take them back
     #[command(subcommand)]
     Token(TokenCommand),

@@ -27,6 +27,7 @@ mod links;
 mod manual;
 mod migrate;
 mod out;
+mod reissue;
 mod run;
 mod sandbox;
 mod simulate;

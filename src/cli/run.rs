@@ -8,7 +8,7 @@ use super::args::{Cli, Command, EdgeArgs};
 use super::compose::run_role;
 use super::{
     Out, Surroundings, backup, bench, bulk, certificate, config, doctor, domain, domain_connect, edge, explain, issuer,
-    links, manual, migrate, sandbox, simulate, tenant, token,
+    links, manual, migrate, reissue, sandbox, simulate, tenant, token,
 };
 use crate::config::Role;
 use crate::env::Env;
@@ -43,6 +43,7 @@ pub async fn run(surroundings: &Surroundings, env: &Env, out: &mut dyn Write, er
         Command::Tenant(command) => tenant::run(surroundings, file, env, command, &mut out).await,
         Command::Certificate(command) => certificate::run(surroundings, file, env, command, &mut out).await,
         Command::Issuer(command) => issuer::run(surroundings, file, env, command, &mut out).await,
+        Command::Reissue(command) => reissue::run(surroundings, file, env, command, &mut out).await,
         Command::Token(command) => token::run(surroundings, file, env, command, &mut out).await,
         Command::Domain(args) => domain::run(surroundings, args, &mut out).await,
         Command::Import(args) => bulk::import(surroundings, env, args, &mut out, err).await,

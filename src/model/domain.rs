@@ -13,6 +13,7 @@ use super::look;
 use super::moment::Moment;
 use super::notice::Notice;
 use super::order::{Lane, Order, OrderState};
+use super::renewal::{Renewal, Validity};
 use super::succession::Succession;
 use super::tenant::TenantStatus;
 use super::vocabulary::vocabulary;
@@ -128,9 +129,21 @@ impl Domain {
 
     /// Whether every check passed when last looked at.
     pub fn all_pass(&self) -> bool {
-        [Check::Ownership, Check::Routing, Check::Caa]
-            .iter()
-            .all(|c| self.evidence_of(*c).is_some_and(|e| e.finding.verdict() == Verdict::Pass))
+        self.owned() && self.may_be_issued()
+    }
+
+    /// Whether the ownership record was seen when last looked at.
+    pub fn owned(&self) -> bool {
+        self.passed(Check::Ownership)
+    }
+
+    /// Whether the CA would meet what it needs, as last looked at: a way to us, and its permission.
+    pub fn may_be_issued(&self) -> bool {
+        self.passed(Check::Routing) && self.passed(Check::Caa)
+    }
+
+    fn passed(&self, check: Check) -> bool {
+        self.evidence_of(check).is_some_and(|e| e.finding.verdict() == Verdict::Pass)
     }
 
     /// The last preflight, if it passed.
@@ -185,6 +198,8 @@ pub struct Grant {
     pub id: GrantId,
     pub state: GrantState,
     pub expires_at: Moment,
+    /// It was taken without the dispatcher: nothing of it counts until the CA says otherwise.
+    pub free: bool,
 }
 
 /// The account that orders for this domain.
@@ -202,6 +217,8 @@ pub struct Issuer {
     pub profile: Option<String>,
     /// Whether its last call failed: a success is news.
     pub clouded: bool,
+    /// Whether it was seen to take an order as the replacement that it names.
+    pub honours_replaces: bool,
 }
 
 /// The certificate in use.
@@ -212,6 +229,18 @@ pub struct InUse {
     pub serial: String,
     pub not_before: Moment,
     pub not_after: Moment,
+    pub stored_at: Moment,
+    /// The account that got it; none for one that was brought.
+    pub issuer_id: Option<IssuerId>,
+    /// What its renewal names it by (RFC 9773 §4.1).
+    pub ari_id: Option<String>,
+}
+
+impl InUse {
+    /// How long it is good.
+    pub fn validity(&self) -> Validity {
+        Validity { not_before: self.not_before, not_after: self.not_after }
+    }
 }
 
 /// An intent whose outcome was never recorded: somebody died between doing and writing.
@@ -239,6 +268,7 @@ pub struct Situation {
     pub order: Option<Order>,
     pub grant: Option<Grant>,
     pub certificate: Option<InUse>,
+    pub renewal: Option<Renewal>,
     pub intent: Option<OpenIntent>,
     pub notice: Option<Notice>,
     pub held: bool,
@@ -256,9 +286,10 @@ impl Situation {
         let d = &self.domain;
         let by_somebody = d.check_asked_by.as_deref().is_some_and(|by| !OURSELVES.contains(&by));
         let grant_in_hand = self.order.as_ref().is_some_and(|o| o.state == OrderState::Granted);
+        let renewed = self.order.as_ref().is_some_and(|o| o.lane == Lane::Renewal);
         match d.lane {
             _ if d.check_is_owed() && by_somebody => look::Lane::CheckNow,
-            Lane::Bulk if !grant_in_hand => look::Lane::Bulk,
+            Lane::Bulk if !grant_in_hand && !renewed => look::Lane::Bulk,
             _ => look::Lane::Single,
         }
     }

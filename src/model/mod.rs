@@ -35,6 +35,7 @@ pub mod preflight;
 pub mod providers;
 pub mod reason;
 pub mod records;
+pub mod renewal;
 pub mod routine;
 pub mod search;
 pub mod secret;

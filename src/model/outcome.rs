@@ -14,6 +14,7 @@ use super::limits::{Closed, Ending, LimitName, ending};
 use super::moment::Moment;
 use super::notice::NewNotice;
 use super::order::{Lane, Order, OrderState, Purpose};
+use super::renewal::Schedule;
 use super::succession::Succession;
 
 /// An event of a domain's history, before it is numbered.
@@ -115,6 +116,23 @@ pub enum Write {
     /// The grant, in this state until now, was surely not used: its spends are deleted. Where it changed meanwhile (a call is
     /// under way), nothing is recorded.
     GrantReturned(GrantId, GrantState),
+    /// A grant that takes nothing of the budget but what failures cost: the order's own, without the dispatcher.
+    TakeGrant {
+        /// Its id.
+        id: GrantId,
+        /// Whose.
+        order_id: OrderId,
+        /// Unused after this, the order waits in line.
+        expires_at: Moment,
+    },
+    /// The grant was used, and the CA took the order as a replacement: it counts neither order nor certificate.
+    GrantExempt(GrantId),
+    /// The grant was used; it was taken as one that costs nothing, and the CA counts the order after all.
+    GrantCharged(GrantId),
+    /// Whether the CA takes orders as replacements of what they name.
+    HonoursReplaces(IssuerId, bool),
+    /// The CA does not take the certificate in use as one to be replaced.
+    ReplacesRefused,
     /// The grant was offered to the CA and surely not taken: it can be used again until then.
     GrantAgain(GrantId, Moment),
     /// The order ended: what is counted by its outcome is settled now.
@@ -142,6 +160,24 @@ pub enum Write {
         order_id: OrderId,
         /// Chain and facts.
         certificate: Box<NewCertificate>,
+    },
+    /// When the certificate, which is in use from now on, is to be renewed.
+    Renewal {
+        /// The certificate.
+        of: CertificateId,
+        /// When, and when the CA is asked about it.
+        schedule: Box<Schedule>,
+        /// What edges served before it.
+        former: Option<CertificateId>,
+        /// They are told to serve it then, where they serve something else still.
+        switch_at: Option<Moment>,
+    },
+    /// Edges were told to serve the certificate in use.
+    Switched,
+    /// The keys of all other certificates of the domain are destroyed, here and on the edges.
+    Retire {
+        /// The one in use.
+        all_but: CertificateId,
     },
     /// Edges serve the name with this certificate.
     RouteServe(CertificateId),

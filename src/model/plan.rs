@@ -11,6 +11,7 @@ use super::evidence::{Check, Verdict};
 use super::moment::Moment;
 use super::order::{Lane, Order, OrderState};
 use super::pace;
+use super::renewal::Claims;
 use super::tenant::TenantStatus;
 use super::tie;
 
@@ -28,6 +29,8 @@ const NO_EDGE: Duration = Duration::from_secs(5);
 const NO_EDGE_WAITING: Duration = Duration::from_secs(60);
 /// A preflight that said nothing of the tenant (our own outage, no address just then) is made again after this.
 const PREFLIGHT_AGAIN: Duration = Duration::from_secs(60);
+/// A renewal is not tried more often than this, however near the end: CAs take five failures an hour of one name.
+const MOST_URGENT: Duration = Duration::from_secs(15 * 60);
 /// Edges that did not confirm a token after this long are marked lost.
 pub const LAGGARD: Duration = Duration::from_secs(60);
 
@@ -63,6 +66,8 @@ pub enum Change {
     FinishRelease,
     /// A new order row.
     OpenOrder,
+    /// The order takes nothing of the budget, so it is its turn.
+    TakeTurn,
     /// Draw and seal the key of the order's certificate.
     PrepareKey,
     /// The grant is not ours any more: wait for another.
@@ -137,6 +142,7 @@ pub fn next_look(s: &Situation) -> Moment {
                 Lane::Bulk => pace::look_at_import_in(touched_at(), at, if in_line(s) { pace::LONGEST_LAP } else { s.lap }),
                 Lane::Renewal | Lane::Single => pace::look_again_in(d.pace_from, at),
             };
+            let wait = if d.claim == Claim::Live { wait.min(urgency(s, at)) } else { wait };
             at + s.succession().map_or(wait, |clock| wait.min(clock.look_within()))
         }
     }
@@ -147,15 +153,24 @@ fn in_line(s: &Situation) -> bool {
     may_order(s) && s.domain.preflight_passed().is_some()
 }
 
+/// The longest wait between two tries at a renewal: shorter the nearer the end of the certificate in use.
+pub(super) fn urgency(s: &Situation, now: Moment) -> Duration {
+    match &s.certificate {
+        Some(c) if s.domain.claim == Claim::Live => (c.not_after.since(now) / 20).max(MOST_URGENT),
+        _ => Duration::MAX,
+    }
+}
+
 fn look_or_rest(s: &Situation, now: Moment, next: Moment) -> Next {
     if s.domain.check_is_owed() || now >= next { Next::Observe(Observe::Dns) } else { Next::Rest(next) }
 }
 
 /// Whether every check passes, nobody holds the import that brought the name and, for a claim that is to follow another, the other's
-/// record is gone.
+/// record is gone. A live name is renewed by whatever still ties it, and needs no import any more.
 pub(super) fn may_order(s: &Situation) -> bool {
     let follows = || s.domain.evidence_of(Check::Holding).is_none_or(|e| e.finding.verdict() == Verdict::Pass);
-    !s.held && s.domain.all_pass() && follows()
+    let held = s.held && s.domain.claim != Claim::Live;
+    !held && s.is_tied() && s.domain.may_be_issued() && follows()
 }
 
 fn fresh(s: &Situation, now: Moment) -> bool {
@@ -229,6 +244,9 @@ fn plan_waiting(s: &Situation, order: &Order, now: Moment) -> Next {
     let (next, due) = (next_look(s), preflight_at(s));
     // What it was held back for is over, such as its import that was paused: one look, and it is in line again.
     let freed = order.not_before == Moment::NEVER && in_line(s);
+    if freed && fresh(s, now) && s.takes_no_budget(order, now) {
+        return Next::Change(Change::TakeTurn);
+    }
     if freed || s.domain.check_is_owed() || now >= next {
         Next::Observe(Observe::Dns)
     } else if now < due {
@@ -250,10 +268,29 @@ pub fn next_tie_look(s: &Situation) -> Moment {
     }
 }
 
+/// When a live name without open work is due again: for its tie, its renewal, or to serve what it has.
+pub fn next_of_live(s: &Situation, now: Moment) -> Moment {
+    let renew_at = match s.renewal_claims(now) {
+        Claims::Later(at) => at,
+        Claims::Now(_) => now,
+        Claims::Not(_) => Moment::NEVER,
+    };
+    next_tie_look(s).min(renew_at).min(s.switch_at().unwrap_or(Moment::NEVER))
+}
+
 fn plan_live(s: &Situation, now: Moment) -> Next {
-    if s.certificate.is_some() && s.domain.active_since.is_none() && !s.domain.check_is_owed() {
+    if let Some(order) = &s.order {
+        let at_ca = !matches!(order.state, OrderState::Waiting | OrderState::Granted);
+        // What is on its way at the CA may take a day; who asks for a look does not wait for it.
+        let look = at_ca && s.domain.check_is_owed();
+        return if look { Next::Observe(Observe::Dns) } else { plan_order(s, order, now) };
+    }
+    if matches!(s.renewal_claims(now), Claims::Now(_)) {
+        return Next::Change(Change::OpenOrder);
+    }
+    if s.is_rolling_out() && !s.domain.check_is_owed() && s.switch_at().is_none_or(|at| at <= now) {
         return Next::Observe(Observe::CertificateRollout);
     }
     // Daily looks are no alarms: batches read, and only a difference asks for a look here.
-    look_or_rest(s, now, next_tie_look(s))
+    look_or_rest(s, now, next_of_live(s, now))
 }

@@ -27,6 +27,8 @@ pub struct Facts<'a> {
     pub counted: usize,
     /// See `counted`.
     pub behind: usize,
+    /// Whether those that are behind serve the certificate before.
+    pub renewed: bool,
     /// The present moment.
     pub now: Moment,
 }
@@ -171,7 +173,7 @@ fn live(facts: &Facts<'_>) -> Sentence {
     if facts.counted == 0 {
         return sentence("Visitors are not served: no edge reports to us. This is ours to solve.", Actor::Platform);
     }
-    if facts.behind == facts.counted {
+    if facts.behind == facts.counted && !facts.renewed {
         return sentence("Visitors are not served yet: the certificate is on its way to the edges.", Actor::Nobody);
     }
     let active = facts.behind == 0;
@@ -182,7 +184,7 @@ fn live(facts: &Facts<'_>) -> Sentence {
         return Sentence { active, ..sentence(text, reason.acts()) };
     }
     let (mut text, mut who_acts) = ("Visitors are served over HTTPS.".to_owned(), Actor::Nobody);
-    if !active {
+    if !active && !facts.renewed {
         text =
             format!("Visitors are served by {} of {} edges; the rest follow.", facts.counted - facts.behind, facts.counted);
     }
@@ -228,6 +230,7 @@ mod tests {
             not_after: Some(end),
             counted: 2,
             behind: 0,
+            renewed: false,
             now,
         }
     }
@@ -271,6 +274,8 @@ mod tests {
         assert_eq!((some.serving, some.active), (true, false));
         let none = sentence_of(&Facts { behind: 2, ..whole.clone() });
         assert_eq!((none.serving, none.active), (false, false));
+        let renewed = sentence_of(&Facts { behind: 2, renewed: true, ..whole.clone() });
+        assert_eq!((renewed.serving, renewed.active), (true, false), "edges serve the one before: {}", renewed.text);
         let dead = sentence_of(&Facts { counted: 0, ..whole.clone() });
         assert_eq!((dead.serving, dead.who_acts), (false, Actor::Platform));
         let ended = sentence_of(&Facts { now: Moment::from_secs(900), ..whole });

@@ -66,6 +66,8 @@ standings! {
     NoCertificate = "no_certificate", Platform, "The name is live and has no certificate in use.";
     /// The edges are being told.
     RollingOut = "rolling_out", Nobody, "The certificate is on its way to the edges.";
+    /// The certificate in use is good, and the next one did not come yet.
+    RenewalRetried = "renewal_retried", Ca, "The last try at a renewal did not succeed; it is tried again while the certificate lasts.";
     /// All is well.
     Serving = "serving", Nobody, "Visitors are served.";
     /// Removed, kept back.
@@ -89,8 +91,18 @@ impl Standing {
     pub fn is_stuck(self) -> bool {
         !matches!(
             self,
-            Standing::Serving | Standing::Releasing | Standing::Released | Standing::Expired | Standing::Withdrawn
+            Standing::Serving
+                | Standing::RenewalRetried
+                | Standing::Releasing
+                | Standing::Released
+                | Standing::Expired
+                | Standing::Withdrawn
         )
+    }
+
+    /// Whether visitors are served and nothing stands in the way of that.
+    pub fn serves(self) -> bool {
+        matches!(self, Standing::Serving | Standing::RenewalRetried)
     }
 }
 
@@ -119,7 +131,11 @@ pub fn standing(s: &Stands<'_>) -> Standing {
         Claim::Queued => queued(s),
         Claim::Live if !s.certificate => Standing::NoCertificate,
         Claim::Live => {
-            let rest = if s.rolled_out { Standing::Serving } else { Standing::RollingOut };
+            let rest = match s.rolled_out {
+                true if s.failures > 0 => Standing::RenewalRetried,
+                true => Standing::Serving,
+                false => Standing::RollingOut,
+            };
             let away = || routing_fault(s.evidence).or_else(|| fault(s.evidence));
             found(contested(s.evidence).or_else(away)).unwrap_or(rest)
         }

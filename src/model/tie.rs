@@ -34,6 +34,12 @@ pub fn by_record_alone(d: &Domain, way: Option<Reason>) -> bool {
     d.routing_mode == RoutingMode::Shared || d.hostname.is_apex() || way == Some(Reason::AddressOk)
 }
 
+/// Whether the name is still tied to its tenant as far as the last look goes: not lost, and one of what ties it was seen.
+pub fn holds(d: &Domain) -> bool {
+    let way = || d.evidence_of(Check::Routing).and_then(|e| way(d, e.finding.reason));
+    d.tie != TieState::Lost && (d.owned() || way() == Some(Tie::Present))
+}
+
 /// What the last look says of the tie: the state, and whether this look saw it lost.
 fn seen(d: &Domain) -> (TieState, bool) {
     let reason = |check| d.evidence_of(check).map(|e| e.finding.reason);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::app::connect::Finder;
-use crate::app::{App, account, bulk, dispatch, lap, offboard, routine};
+use crate::app::{App, account, bulk, dispatch, lap, offboard, renewal, routine};
 use crate::feed::Feed;
 use crate::jobs::door::Door;
 use crate::jobs::queue::Queue;
@@ -27,6 +27,9 @@ const OFFERS: Duration = Duration::from_secs(5);
 const IMPORTS: Duration = Duration::from_secs(3);
 /// The routine looks' batches follow the day this closely.
 const ROUTINE: Duration = Duration::from_secs(60);
+
+/// How often certificates are looked for about which a CA is to be asked.
+const WINDOWS: Duration = Duration::from_secs(60);
 
 /// How long imported names may stay unnoticed.
 const LAP: Duration = Duration::from_secs(2);
@@ -57,6 +60,10 @@ pub(super) fn schedule(app: &App, feed: &Feed, queue: &Queue, finder: Option<Fin
         .when("routine looks", Arc::default(), ROUTINE, {
             let app = app.clone();
             move || looks(app.clone())
+        })
+        .when("renewal windows", Arc::default(), WINDOWS, {
+            let app = app.clone();
+            move || windows(app.clone())
         })
         .when("imported names", Arc::default(), LAP, {
             let app = app.clone();
@@ -116,6 +123,16 @@ async fn looks(app: App) -> Option<Moment> {
         Ok(batch) => batch.more.then(|| app.env.now()),
         Err(error) => {
             tracing::warn!(error = %Chain(&error), "live names could not be looked at; trying again");
+            None
+        }
+    }
+}
+
+async fn windows(app: App) -> Option<Moment> {
+    match renewal::batch(&app).await {
+        Ok(batch) => batch.more.then(|| app.env.now()),
+        Err(error) => {
+            tracing::warn!(error = %Chain(&error), "CAs could not be asked when certificates are to be renewed; trying again");
             None
         }
     }

@@ -17,6 +17,7 @@ use crate::env::manual::Hand;
 use crate::model::hostname::Hostname;
 use crate::model::ledger::{Bucket, Limit, settle};
 use crate::model::moment::Moment;
+use crate::model::renewal::Advice;
 use crate::model::secret::Secret;
 use crate::sandbox::ca::DirectCa;
 
@@ -236,5 +237,9 @@ impl Authority for CountingCa {
 
     async fn certificate(&self, account: &AccountRef, order_url: &str) -> Result<String, AcmeError> {
         self.late(self.inner.certificate(account, order_url)).await
+    }
+
+    async fn renewal_info(&self, certificate: &str) -> Result<Option<Advice>, AcmeError> {
+        self.late(self.inner.renewal_info(certificate)).await
     }
 }

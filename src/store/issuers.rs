@@ -61,6 +61,7 @@ pub struct IssuerRow {
     pub term: i64,
     pub granted: i64,
     pub not_before: Moment,
+    pub honours_replaces: bool,
 }
 
 impl IssuerRow {
@@ -91,6 +92,7 @@ fn read(row: &Row) -> StoreResult<IssuerRow> {
         term: row.int("term")?,
         granted: row.int("granted")?,
         not_before: row.moment("not_before")?,
+        honours_replaces: row.int("honours_replaces")? != 0,
     })
 }
 

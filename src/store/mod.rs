@@ -43,6 +43,8 @@ pub mod outbox;
 pub mod pairs;
 pub mod portal;
 pub mod record;
+pub mod reissues;
+pub mod renewals;
 pub mod restore;
 pub mod rollout;
 pub mod routine;

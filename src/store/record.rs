@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::{Stmt, Store, StoreError, StoreResult, Tx, holdings, issuer_health, outbox, pairs, sql};
+use super::{Stmt, Store, StoreError, StoreResult, Tx, holdings, issuer_health, outbox, pairs, renewals, sql};
 use crate::model::domain::{Domain, Effect, Role, Situation};
-use crate::model::id::{EventId, GrantId, OrderId};
+use crate::model::id::{CertificateId, EventId, GrantId, OrderId};
 use crate::model::ledger::UNANSWERED;
 use crate::model::limits::{Counted, Ending, Fate, LimitName};
 use crate::model::moment::Moment;
@@ -240,6 +240,24 @@ impl Batch {
                 );
                 self.free(sql("DELETE FROM spends WHERE grant_id = $1").bind(grant.as_str()));
             }
+            Write::TakeGrant { id, order_id, expires_at } => {
+                self.free(renewals::take_grant(s, id, order_id, *expires_at, now));
+                renewals::failures_may_count(s, id, now).into_iter().for_each(|stmt| self.free(stmt));
+            }
+            Write::GrantExempt(grant) => renewals::exempt(grant).into_iter().for_each(|stmt| self.free(stmt)),
+            Write::GrantCharged(grant) => {
+                renewals::charge(s, grant, now).into_iter().for_each(|stmt| self.free(stmt));
+            }
+            Write::HonoursReplaces(issuer, yes) => self.free(renewals::honours(issuer, *yes)),
+            Write::ReplacesRefused => self.free(renewals::refused(d)),
+            Write::Renewal { of, schedule, former, switch_at } => {
+                self.free(renewals::upsert(d, of, schedule, former.as_ref(), *switch_at));
+            }
+            Write::Switched => self.free(renewals::switched(d)),
+            Write::Retire { all_but } => {
+                self.destroy_keys(d.id.as_str(), Some(all_but), now, id);
+                renewals::retired(d, all_but).into_iter().for_each(|stmt| self.free(stmt));
+            }
             Write::GrantAgain(grant, until) => {
                 self.free(
                     sql("UPDATE grants SET state = 'open', expires_at = $2 WHERE id = $1").bind(grant.as_str()).bind(*until),
@@ -308,6 +326,7 @@ impl Batch {
             Write::DestroyKeys => {
                 self.destroy_certificate_keys(d.id.as_str(), now, id);
                 self.free(sql("UPDATE orders SET sealed_key = NULL WHERE domain_id = $1").bind(d.id.as_str()));
+                self.free(renewals::over(d));
             }
             Write::EdgesLost(edges) => {
                 for edge in edges {
@@ -336,19 +355,27 @@ impl Batch {
 
     /// Destroys the keys of a domain's certificates here and, by the feed, on the edges.
     fn destroy_certificate_keys(&mut self, domain: &str, now: Moment, id: &mut dyn FnMut() -> String) {
+        self.destroy_keys(domain, None, now, id);
+    }
+
+    /// The same, for all but one of them.
+    fn destroy_keys(&mut self, domain: &str, but: Option<&CertificateId>, now: Moment, id: &mut dyn FnMut() -> String) {
+        let but = but.map_or("", |c| c.as_str());
         self.free(
             sql("INSERT INTO outbox (id, kind, subject, version, at) \
                  SELECT $1 || c.id, 'certificate', c.id, 2, $3 FROM certificates c \
-                 WHERE c.domain_id = $2 AND c.destroyed_at IS NULL")
+                 WHERE c.domain_id = $2 AND c.destroyed_at IS NULL AND c.id <> $4")
             .bind(id())
             .bind(domain)
-            .bind(now),
+            .bind(now)
+            .bind(but),
         );
         self.free(
             sql("UPDATE certificates SET sealed_key = NULL, destroyed_at = $2 \
-                 WHERE domain_id = $1 AND destroyed_at IS NULL")
+                 WHERE domain_id = $1 AND destroyed_at IS NULL AND id <> $3")
             .bind(domain)
-            .bind(now),
+            .bind(now)
+            .bind(but),
         );
     }
 

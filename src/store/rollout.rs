@@ -7,26 +7,39 @@ use crate::model::conclude::Rollout;
 use crate::model::id::EdgeId;
 use crate::model::moment::Moment;
 
+/// How far the counted edges are with serving a name: with what the feed said last of the name, and with the certificate it is
+/// to be served with.
+pub async fn served_now(
+    store: &Store,
+    hostname: &str,
+    certificate: &str,
+    now: Moment,
+    fresh: Duration,
+) -> StoreResult<Rollout> {
+    read(store.query(statement("host", hostname, certificate, now - fresh)).await?)
+}
+
 /// The rollout of a subject of the feed, in one query. An edge counts while its heartbeat is younger than `fresh`.
 pub async fn rollout(tx: &mut Tx, kind: &str, subject: &str, now: Moment, fresh: Duration) -> StoreResult<Rollout> {
-    read(tx.fetch_all(statement(kind, subject, now - fresh)).await?)
+    read(tx.fetch_all(statement(kind, subject, subject, now - fresh)).await?)
 }
 
 /// The same, outside a transaction.
 pub async fn rollout_now(store: &Store, kind: &str, subject: &str, now: Moment, fresh: Duration) -> StoreResult<Rollout> {
-    read(store.query(statement(kind, subject, now - fresh)).await?)
+    read(store.query(statement(kind, subject, subject, now - fresh)).await?)
 }
 
-fn statement(kind: &str, subject: &str, heard_since: Moment) -> Stmt {
+fn statement(kind: &str, subject: &str, certificate: &str, heard_since: Moment) -> Stmt {
     sql("SELECT f.epoch, s.seq, s.pending, e.id, e.name, e.cursor_epoch, e.cursor_seq, x.observed FROM feed f \
          CROSS JOIN (SELECT MAX(seq) AS seq, COUNT(*) - COUNT(seq) AS pending FROM outbox \
            WHERE kind = $1 AND subject = $2) s \
          LEFT JOIN edges e ON e.status = 'active' AND e.lost_at IS NULL AND e.heartbeat_at > $3 \
-         LEFT JOIN rollout_exceptions x ON x.edge_id = e.id AND x.certificate_id = $2 \
+         LEFT JOIN rollout_exceptions x ON x.edge_id = e.id AND x.certificate_id = $4 \
          WHERE f.id = 1 ORDER BY e.id")
     .bind(kind)
     .bind(subject)
     .bind(heard_since)
+    .bind(certificate)
 }
 
 fn read(rows: Vec<Row>) -> StoreResult<Rollout> {

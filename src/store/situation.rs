@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Row, Stmt, Store, StoreError, StoreResult, Tx, sql};
+use super::{Row, Stmt, Store, StoreError, StoreResult, Tx, renewals, sql};
 use crate::model::domain::{Attempt, Domain, Grant, Holding, InUse, Issuer, OpenIntent, Situation};
 use crate::model::hostname::Hostname;
 use crate::model::id::DomainId;
@@ -10,6 +10,7 @@ use crate::model::moment::Moment;
 use crate::model::notice::Notice;
 use crate::model::order::Order;
 use crate::model::pace;
+use crate::model::renewal::Renewal;
 use crate::model::succession::Succession;
 
 /// Takes the lease of a domain that is due, raising its generation; nothing when it is not due or somebody else has it.
@@ -80,8 +81,11 @@ fn next_to(id: &DomainId, edges: CountedEdges) -> Stmt {
            o.state_since AS o_since, o.not_before AS o_not_before, o.url AS o_url, o.challenge_url AS o_challenge_url, \
            o.challenge_id AS o_challenge, o.announced_at AS o_announced, \
            o.sealed_key AS o_key, i.account_key AS i_key, \
-           g.id AS g_id, g.state AS g_state, g.expires_at AS g_expires, \
+           g.id AS g_id, g.state AS g_state, g.expires_at AS g_expires, g.free AS g_free, \
            c.id AS c_id, c.serial AS c_serial, c.not_before AS c_not_before, c.not_after AS c_not_after, \
+           c.stored_at AS c_stored, c.issuer_id AS c_issuer, c.ari_id AS c_ari, i.honours_replaces AS i_honours, \
+           w.domain_id AS w_id, w.renew_at, w.window_start, w.window_end, w.explanation, w.poll_at, w.failures AS w_failures, \
+           w.said AS w_said, w.refused, w.former_id, w.switch_at, w.reissue_id, \
            (SELECT count(*) FROM edges e WHERE e.status = 'active' AND e.lost_at IS NULL AND e.heartbeat_at > $2) AS edges, \
            (SELECT count(*) FROM imports m WHERE m.id = d.import_id AND d.lane = 'bulk' \
              AND m.state IN ('paused', 'cancelled')) AS held, \
@@ -98,6 +102,7 @@ fn next_to(id: &DomainId, edges: CountedEdges) -> Stmt {
          LEFT JOIN domains hd ON hd.id = h.domain_id \
          LEFT JOIN attempts ha ON ha.id = hd.attempt_id \
          LEFT JOIN certificates c ON c.id = d.certificate_id \
+         LEFT JOIN renewals w ON w.domain_id = d.id AND w.certificate_id = d.certificate_id \
          LEFT JOIN notices x ON x.id = (SELECT min(u.id) FROM notices u WHERE u.domain_id = d.id AND u.heard_at IS NULL) \
          LEFT JOIN intents n ON n.subject_kind = 'domain' AND n.subject_id = d.id \
          WHERE d.id = $1 ORDER BY o.id, g.state LIMIT 1")
@@ -169,10 +174,12 @@ fn situation(row: Option<&Row>, id: &DomainId, edges: CountedEdges) -> StoreResu
             roots: row.opt_text("i_roots")?,
             profile: row.opt_text("i_profile")?,
             clouded: row.int("i_failures")? > 0,
+            honours_replaces: row.int("i_honours")? != 0,
         },
         order: order(row)?,
         grant: grant(row)?,
         certificate: certificate(row)?,
+        renewal: renewal(row)?,
         intent,
         notice: notice(row)?,
         held: row.int("held")? > 0,
@@ -237,7 +244,7 @@ fn order(row: &Row) -> StoreResult<Option<Order>> {
 
 fn grant(row: &Row) -> StoreResult<Option<Grant>> {
     let Some(id) = row.opt_parse("g_id")? else { return Ok(None) };
-    Ok(Some(Grant { id, state: row.parse("g_state")?, expires_at: row.moment("g_expires")? }))
+    Ok(Some(Grant { id, state: row.parse("g_state")?, expires_at: row.moment("g_expires")?, free: row.int("g_free")? != 0 }))
 }
 
 fn certificate(row: &Row) -> StoreResult<Option<InUse>> {
@@ -247,5 +254,21 @@ fn certificate(row: &Row) -> StoreResult<Option<InUse>> {
         serial: row.text("c_serial")?,
         not_before: row.moment("c_not_before")?,
         not_after: row.moment("c_not_after")?,
+        stored_at: row.moment("c_stored")?,
+        issuer_id: row.opt_parse("c_issuer")?,
+        ari_id: row.opt_text("c_ari")?,
+    }))
+}
+
+fn renewal(row: &Row) -> StoreResult<Option<Renewal>> {
+    if row.opt_text("w_id")?.is_none() {
+        return Ok(None);
+    }
+    Ok(Some(Renewal {
+        schedule: renewals::schedule(row, "w_failures", "w_said")?,
+        refused: row.int("refused")? != 0,
+        former: row.opt_parse("former_id")?,
+        switch_at: row.opt_moment("switch_at")?,
+        reissue: row.opt_text("reissue_id")?,
     }))
 }

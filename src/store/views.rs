@@ -1,13 +1,14 @@
 //! What is shown of a domain: reads that join several aggregates, for pages, API and command line. Nothing is written here.
 
-use super::{Row, StoreResult, Tx, sql};
+use super::{Row, StoreResult, Tx, renewals, sql};
 use crate::model::claim::Claim;
-use crate::model::domain::{Attempt, PublicProbe, RoutingMode};
+use crate::model::domain::{Attempt, PublicProbe, RoutingMode, TieState};
 use crate::model::evidence::Evidence;
 use crate::model::hostname::Hostname;
 use crate::model::id::{AttemptId, DomainId, EventId, TenantId};
 use crate::model::moment::Moment;
 use crate::model::order::OrderState;
+use crate::model::renewal::Schedule;
 
 /// A domain with its tenant, attempt and certificate in use.
 #[derive(Clone, Debug)]
@@ -28,6 +29,8 @@ pub struct DomainRow {
     pub version: i64,
     pub attempt: Attempt,
     pub certificate: Option<CertificateRow>,
+    pub renewal: Option<RenewalRow>,
+    pub tie: TieState,
     pub redirects: bool,
     pub partner: Option<PartnerRow>,
 }
@@ -43,6 +46,15 @@ pub struct PartnerRow {
     /// The end of its certificate while it is live.
     pub certificate_until: Option<Moment>,
     pub active_since: Option<Moment>,
+}
+
+/// The renewal of the certificate in use.
+#[derive(Clone, Debug)]
+pub struct RenewalRow {
+    /// When, and why then.
+    pub schedule: Schedule,
+    /// Whether the certificate before is served while edges take this one.
+    pub hands_on: bool,
 }
 
 /// The certificate in use.
@@ -103,9 +115,11 @@ pub async fn domain(tx: &mut Tx, id: &DomainId) -> StoreResult<Option<DomainRow>
                 d.public_probe, d.failures, d.due_at, d.created_at, d.event_seq + d.edits AS version, a.value, a.opened_at, a.deadline, a.proven_at, \
                 c.id AS certificate, c.serial, c.not_before, c.not_after, i.name AS issuer, d.redirects, p.id AS p_id, \
                 p.hostname AS p_hostname, p.claim AS p_claim, p.redirects AS p_redirects, p.certificate_until AS p_until, \
-                p.active_since AS p_active \
+                p.active_since AS p_active, d.tie, w.renew_at, w.window_start, w.window_end, w.explanation, w.poll_at, \
+                w.failures AS w_failures, w.said AS w_said, w.former_id \
          FROM domains d JOIN tenants t ON t.id = d.tenant_id JOIN attempts a ON a.id = d.attempt_id \
          LEFT JOIN certificates c ON c.id = d.certificate_id AND c.destroyed_at IS NULL \
+         LEFT JOIN renewals w ON w.domain_id = d.id AND w.certificate_id = d.certificate_id \
          LEFT JOIN domains p ON p.id = d.linked_domain_id AND p.linked_domain_id = d.id AND p.tenant_id = d.tenant_id \
          LEFT JOIN issuers i ON i.id = c.issuer_id WHERE d.id = $1");
     let Some(row) = tx.fetch_optional(query.bind(id.as_str())).await? else { return Ok(None) };
@@ -140,9 +154,19 @@ pub async fn domain(tx: &mut Tx, id: &DomainId) -> StoreResult<Option<DomainRow>
             proven_at: row.opt_moment("proven_at")?,
         },
         certificate,
+        renewal: renewal(&row)?,
+        tie: row.parse("tie")?,
         redirects: row.int("redirects")? != 0,
         partner: partner(&row)?,
     }))
+}
+
+fn renewal(row: &Row) -> StoreResult<Option<RenewalRow>> {
+    if row.opt_int("renew_at")?.is_none() {
+        return Ok(None);
+    }
+    let schedule = renewals::schedule(row, "w_failures", "w_said")?;
+    Ok(Some(RenewalRow { schedule, hands_on: row.opt_text("former_id")?.is_some() }))
 }
 
 fn partner(row: &Row) -> StoreResult<Option<PartnerRow>> {

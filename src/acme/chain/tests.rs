@@ -125,3 +125,28 @@ proptest! {
         }
     }
 }
+
+/// The example of RFC 9773 §4.1, and the certificate of its Appendix A that it is taken from.
+#[test]
+fn a_certificate_is_named_as_the_rfc_names_its_example() {
+    let key_id = [
+        0x69, 0x88, 0x5b, 0x6b, 0x87, 0x46, 0x40, 0x41, 0xe1, 0xb3, 0x7b, 0x84, 0x7b, 0xa0, 0xae, 0x2c, 0xde, 0x01, 0xc8,
+        0xd4,
+    ];
+    let id = "aYhba4dGQEHhs3uEe6CuLN4ByNQ.AIdlQyE";
+    assert_eq!(certificate_id(&key_id, &[0x00, 0x87, 0x65, 0x43, 0x21]), id);
+    let example = "-----BEGIN CERTIFICATE-----\n\
+        MIIBQzCB66ADAgECAgUAh2VDITAKBggqhkjOPQQDAjAVMRMwEQYDVQQDEwpFeGFt\n\
+        cGxlIENBMCIYDzAwMDEwMTAxMDAwMDAwWhgPMDAwMTAxMDEwMDAwMDBaMBYxFDAS\n\
+        BgNVBAMTC2V4YW1wbGUuY29tMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEeBZu\n\
+        7cbpAYNXZLbbh8rNIzuOoqOOtmxA1v7cRm//AwyMwWxyHz4zfwmBhcSrf47NUAFf\n\
+        qzLQ2PPQxdTXREYEnKMjMCEwHwYDVR0jBBgwFoAUaYhba4dGQEHhs3uEe6CuLN4B\n\
+        yNQwCgYIKoZIzj0EAwIDRwAwRAIge09+S5TZAlw5tgtiVvuERV6cT4mfutXIlwTb\n\
+        +FYN/8oCIClDsqBklhB9KAelFiYt9+6FDj3z4KGVelYM5MdsO3pK\n\
+        -----END CERTIFICATE-----\n";
+    assert_eq!(ari_id(&split(example).unwrap()[0]).as_deref(), Some(id));
+    // One that does not say who issued it has no name.
+    let nameless = chain(&["a.test"], |p| p.use_authority_key_identifier_extension = false);
+    assert_eq!(ari_id(&split(&nameless).unwrap()[0]), None);
+    assert_eq!(ari_id(b"no certificate"), None);
+}

@@ -116,6 +116,43 @@ fn what_is_missing_is_looked_for_again_and_a_directory_that_moved_is_read_again(
 }
 
 #[test]
+fn a_replaces_is_refused_in_many_ways_and_some_refusals_are_none() {
+    for (status, kind) in [
+        (409, "alreadyReplaced"),
+        (400, "malformed"),
+        (403, "unauthorized"),
+        (404, "malformed"),
+        (409, "conflict"),
+        (400, "x"),
+    ] {
+        assert!(answer(Call::NewOrder, status, &problem(kind)).refuses_replaces(), "{status} {kind}");
+    }
+    assert!(answer(Call::NewOrder, 409, "conflict").refuses_replaces());
+    for (status, kind) in [
+        (429, "rateLimited"),
+        (400, "badNonce"),
+        (400, "rejectedIdentifier"),
+        (403, "caa"),
+        (400, "accountDoesNotExist"),
+        (400, "invalidProfile"),
+        (403, "userActionRequired"),
+        (500, "serverInternal"),
+        (500, "malformed"),
+        (503, "malformed"),
+    ] {
+        assert!(!answer(Call::NewOrder, status, &problem(kind)).refuses_replaces(), "{status} {kind}");
+    }
+    for (call, status, body) in [
+        (Call::NewOrder, 403, "<html>wall".to_owned()),
+        (Call::NewOrder, 404, String::new()),
+        (Call::NewOrder, 429, String::new()),
+        (Call::Finalize, 409, problem("alreadyReplaced")),
+    ] {
+        assert!(!answer(call, status, &body).refuses_replaces(), "{call:?} {status} {body}");
+    }
+}
+
+#[test]
 fn the_message_says_what_was_seen_once() {
     let limited = answer(Call::NewOrder, 429, &problem("rateLimited"));
     assert_eq!(

@@ -342,3 +342,48 @@ async fn what_cannot_be_asked_is_said_before_asking() {
     assert_eq!((failed.class(), failed.kind), (Class::WaitFor(Actor::Platform), Kind::Ours("invalid key bytes".to_owned())));
     assert_eq!(ca.client().directory().await.unwrap().caa_identities, ["ca.test"]);
 }
+
+const WINDOW: &str = r#"{"suggestedWindow": {"start": "2027-03-15T00:00:00Z", "end": "2027-03-17T00:00:00Z"}, "explanationURL": "https://ca.test/why"}"#;
+
+#[tokio::test]
+async fn a_renewal_window_is_asked_for_under_the_name_of_its_certificate() {
+    let ca = Scripted::start(|_, path, _| match path {
+        "/ari/aYhb.AIdl" => Reply::Answer(200, &[("retry-after", "21600")], WINDOW.to_owned()),
+        _ => Reply::Answer(404, &[], problem("malformed")),
+    })
+    .await;
+    let client = ca.client();
+    let advice = client.renewal_info("aYhb.AIdl").await.unwrap().unwrap();
+    assert_eq!(advice.retry_after, Some(Duration::from_secs(21_600)));
+    assert_eq!(
+        (advice.window.end.since(advice.window.start), advice.explanation.as_deref()),
+        (Duration::from_secs(172_800), Some("https://ca.test/why"))
+    );
+    let unknown = client.renewal_info("aYhb.other").await.unwrap_err();
+    assert_eq!((unknown.status, unknown.acted_on), (Some(404), false));
+    client.renewal_info("aYhb.AIdl").await.unwrap();
+    assert_eq!(ca.count("GET /directory"), 1, "the directory is asked once");
+}
+
+#[tokio::test]
+async fn a_renewal_window_that_does_not_come_is_told_with_its_time() {
+    for (status, wait) in [(503, Some(600)), (500, None), (200, None)] {
+        let ca = Scripted::start(move |_, _, _| {
+            let headers: &'static [(&str, &str)] = if wait.is_some() { &[("retry-after", "600")] } else { &[] };
+            Reply::Answer(status, headers, "<html>down</html>".to_owned())
+        })
+        .await;
+        let failed = ca.client().renewal_info("aYhb.AIdl").await.unwrap_err();
+        assert_eq!(
+            (failed.status, failed.retry_after.map(|d| d.as_secs()), failed.acted_on),
+            (Some(status), wait, false),
+            "{failed}"
+        );
+        assert!(!failed.to_string().contains("<html"), "{failed}");
+    }
+    for quiet in [|| Reply::HangUp, || Reply::Cut("/order/1"), || Reply::Silence] {
+        let ca = Scripted::start(move |_, _, _| quiet()).await;
+        let failed = ca.client_with_patience(Duration::from_secs(1)).renewal_info("aYhb.AIdl").await.unwrap_err();
+        assert!(!failed.acted_on && failed.is_of_the_ca(), "{failed}");
+    }
+}

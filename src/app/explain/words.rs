@@ -136,6 +136,10 @@ fn live(f: &Facts<'_>) -> Vec<String> {
         Some(c) => out.push(format!("The certificate lasts until {}.", c.not_after.in_words())),
         None => out.push("There is no certificate in use.".to_owned()),
     }
+    out.extend(f.domain.renewal.as_ref().map(|r| r.sentence.clone()));
+    if let Some(why) = f.domain.renewal.as_ref().and_then(|r| r.explanation.as_ref()) {
+        out.push(format!("The certificate authority says why on {why}."));
+    }
     out.push("A live name is looked at once a day; a difference is looked at again from everywhere at once.".to_owned());
     out
 }

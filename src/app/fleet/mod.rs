@@ -94,7 +94,7 @@ impl TenantCounts {
 
     /// How many are served.
     pub fn serving(&self) -> i64 {
-        self.counts.iter().filter(|c| c.standing == Some(Standing::Serving)).map(|c| c.domains).sum()
+        self.counts.iter().filter(|c| c.standing.is_some_and(Standing::serves)).map(|c| c.domains).sum()
     }
 
     /// How many of those that stand wait for this actor.

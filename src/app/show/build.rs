@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::document::{
-    AttemptView, CertificateView, CheckView, DomainSummary, DomainView, EventView, OrderView, ProbeView, RolloutView,
-    TenantRef,
+    AttemptView, CertificateView, CheckView, DomainSummary, DomainView, EventView, OrderView, ProbeView, RenewalView,
+    RolloutView, TenantRef,
 };
 use super::pair;
 use crate::model::claim::Claim;
@@ -12,6 +12,8 @@ use crate::model::domain::{PublicProbe, RoutingMode};
 use crate::model::evidence::{Check, Evidence, Record, Verdict};
 use crate::model::moment::Moment;
 use crate::model::records::{ApexRoute, records};
+use crate::model::renewal::{Told, at_risk, planned};
+use crate::model::routine;
 use crate::model::sentence::{Facts, sentence_of};
 use crate::store::views::{DomainRow, EventRow, OrderRow, SummaryRow};
 
@@ -34,10 +36,13 @@ pub(super) fn view(
         not_after: row.certificate.as_ref().map(|c| c.not_after),
         counted: rollout.counted,
         behind: rollout.behind.len(),
+        renewed: row.renewal.as_ref().is_some_and(|r| r.hands_on),
         now,
     };
     let sentence = sentence_of(&facts);
-    let checks = row.evidence.iter().map(|e| check(e, &row)).collect();
+    let checks = row.evidence.iter().map(|e| check(e, &row, now)).collect();
+    let renewal = renewal(&row, now);
+    let next = next(&row, now);
     let records = to_publish(&row, apex);
     let pair = pair::of(&row, sentence.serving, now);
     DomainView {
@@ -66,6 +71,7 @@ pub(super) fn view(
             not_before: c.not_before,
             not_after: c.not_after,
         }),
+        renewal,
         rollout,
         public_probe: row.public_probe.map(|PublicProbe { at, ok, seen }| ProbeView { at, ok, seen }),
         attempt: AttemptView {
@@ -77,11 +83,37 @@ pub(super) fn view(
         partner: pair.partner,
         redirect_to: pair.redirect_to,
         redirecting: pair.redirecting,
-        due_at: due(row.due_at),
+        due_at: next,
         version: row.version,
         created_at: row.created_at,
         events: events.into_iter().map(event).collect(),
     }
+}
+
+/// When the certificate in use is renewed, and what stands against it.
+fn renewal(row: &DomainRow, now: Moment) -> Option<RenewalView> {
+    let (renewal, certificate) = (row.renewal.as_ref()?, row.certificate.as_ref()?);
+    if row.claim != Claim::Live {
+        return None;
+    }
+    let schedule = &renewal.schedule;
+    let told = Told {
+        schedule,
+        tie: row.tie,
+        evidence: &row.evidence,
+        failures: row.failures,
+        not_after: certificate.not_after,
+        now,
+    };
+    let risk = at_risk(&told);
+    Some(RenewalView {
+        at: schedule.at,
+        at_risk: risk.is_some(),
+        sentence: risk.unwrap_or_else(|| planned(&told)),
+        window_start: schedule.window.map(|w| w.start),
+        window_end: schedule.window.map(|w| w.end),
+        explanation: schedule.explanation.clone(),
+    })
 }
 
 /// What to publish. Nothing has to be kept for a claim that is over or on its way out.
@@ -93,12 +125,20 @@ fn to_publish(row: &DomainRow, apex: &ApexRoute) -> Vec<Record> {
     records
 }
 
+/// When something is looked at or done next. A live name is looked at in its slot of the day, without being due for it.
+fn next(row: &DomainRow, now: Moment) -> Option<Moment> {
+    match row.claim {
+        Claim::Live => Some(routine::next(&row.id, now).min(row.due_at)),
+        _ => due(row.due_at),
+    }
+}
+
 /// What is never due is shown as no time at all.
 fn due(at: Moment) -> Option<Moment> {
     (at != Moment::NEVER).then_some(at)
 }
 
-fn check(e: &Evidence, row: &DomainRow) -> CheckView {
+fn check(e: &Evidence, row: &DomainRow, now: Moment) -> CheckView {
     let (finding, reason) = (&e.finding, e.finding.reason);
     let looking = matches!(row.claim, Claim::AwaitingDns | Claim::Queued | Claim::Live);
     let open = row.claim == Claim::AwaitingDns && reason.verdict() != Verdict::Pass;
@@ -118,7 +158,7 @@ fn check(e: &Evidence, row: &DomainRow) -> CheckView {
         record_to_publish: finding.record_to_publish.clone(),
         dns_host: finding.dns_host.clone(),
         looked_at: e.looked_at,
-        next_look_at: looking.then_some(row.due_at).and_then(due),
+        next_look_at: next(row, now).filter(|_| looking),
         deadline,
         consequence: consequence(finding.check, reason.verdict(), row),
     }
@@ -139,7 +179,14 @@ fn consequence(check: Check, verdict: Verdict, row: &DomainRow) -> String {
             )
         }
         (Claim::Queued, _, Verdict::Fail) => "No certificate is ordered until this passes.".into(),
-        (Claim::Live, Check::Caa, Verdict::Fail) => "The certificate in use stays valid, but cannot be renewed.".into(),
+        (Claim::Live, Check::Caa, Verdict::Fail) => match (&row.renewal, &row.certificate) {
+            (Some(r), Some(c)) => format!(
+                "The certificate in use stays valid until {}, but its renewal, on {}, will fail.",
+                c.not_after.in_words(),
+                r.schedule.at.in_words()
+            ),
+            _ => "The certificate in use stays valid, but cannot be renewed.".into(),
+        },
         (Claim::Live, Check::Ownership, Verdict::Fail | Verdict::Wait) if tied_by_txt => {
             "If the record does not come back, the certificate is not renewed and the name is let go.".into()
         }
@@ -147,7 +194,13 @@ fn consequence(check: Check, verdict: Verdict, row: &DomainRow) -> String {
             "If the record does not come back, the name moves to whoever published the other one.".into()
         }
         (Claim::Live, Check::Routing, Verdict::Fail | Verdict::Wait) => {
-            "Visitors go elsewhere, and the certificate cannot be renewed.".into()
+            match row.certificate.as_ref().filter(|_| row.renewal.is_some()) {
+                Some(c) => format!(
+                    "Visitors go elsewhere, and the certificate cannot be renewed: it ends on {}.",
+                    c.not_after.in_words()
+                ),
+                None => "Visitors go elsewhere, and the certificate cannot be renewed.".into(),
+            }
         }
         _ => String::new(),
     }

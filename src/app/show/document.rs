@@ -115,6 +115,30 @@ pub struct CertificateView {
     pub not_after: Moment,
 }
 
+/// The renewal of the certificate in use.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct RenewalView {
+    /// When it is renewed.
+    #[schema(value_type = String, format = DateTime, example = "2027-03-15T08:00:00Z")]
+    #[serde(with = "rfc3339")]
+    pub at: Moment,
+    /// When it comes and why then, or what stands against it; in plain sentences.
+    pub sentence: String,
+    /// Whether something stands against it.
+    pub at_risk: bool,
+    /// From when the certificate authority would like it (RFC 9773); null where the certificate's own life decides.
+    #[schema(value_type = Option<String>, format = DateTime, example = "2027-03-15T08:00:00Z", required)]
+    #[serde(with = "rfc3339::option")]
+    pub window_start: Option<Moment>,
+    /// Until when.
+    #[schema(value_type = Option<String>, format = DateTime, example = "2027-03-17T08:00:00Z", required)]
+    #[serde(with = "rfc3339::option")]
+    pub window_end: Option<Moment>,
+    /// Where the certificate authority says why.
+    #[schema(required)]
+    pub explanation: Option<String>,
+}
+
 /// How far the certificate has come on the edges that count.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct RolloutView {
@@ -237,6 +261,10 @@ pub struct DomainView {
     /// The certificate in use.
     #[schema(required)]
     pub certificate: Option<CertificateView>,
+    /// When it is renewed; null where it is not.
+    #[schema(required)]
+    #[serde(default)]
+    pub renewal: Option<RenewalView>,
     /// How far it has come.
     pub rollout: RolloutView,
     /// What a request through the public name met.

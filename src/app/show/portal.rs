@@ -44,6 +44,7 @@ fn listed(row: ListedRow, now: Moment) -> ListedDomain {
         order_problem: None,
         not_after: row.not_after,
         counted: 1,
+        renewed: false,
         behind: usize::from(!row.active),
         failures: row.failures,
         now,

@@ -5,9 +5,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{Conclusion, Draw, successor};
-use crate::model::claim::ClaimStep;
+use crate::model::claim::{Claim, ClaimStep};
 use crate::model::domain::{Effect, GrantState, Situation};
-use crate::model::id::{ChallengeId, GrantId};
+use crate::model::id::{CertificateId, ChallengeId, GrantId};
 use crate::model::issuer::IssuerNews;
 use crate::model::ledger;
 use crate::model::limits::{Closed, LimitName};
@@ -16,6 +16,7 @@ use crate::model::order::{Order, OrderState};
 use crate::model::outcome::{NewCertificate, Outcome, Refusal, Write};
 use crate::model::pace;
 use crate::model::plan::{self, Observe};
+use crate::model::renewal::{self, Validity};
 
 /// The status of an order or authorization (RFC 8555 §7.1.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +75,8 @@ pub struct Trouble {
     pub news: Option<IssuerNews>,
     /// The limit that was hit, if one was.
     pub limited: Option<Limited>,
+    /// Whether it may be the certificate to replace, where an order named one, that the CA objected to.
+    pub of_replaces: bool,
     /// One line for people.
     pub said: String,
     /// The problem document, whole.
@@ -97,18 +100,46 @@ const UNTOLD: (Duration, Duration) = (Duration::from_secs(3600), Duration::from_
 const UNTOLD_PAUSE: (Duration, Duration) = (Duration::from_secs(DAY), Duration::from_secs(30 * DAY));
 const DAY: u64 = 86_400;
 
-/// newOrder was answered with an order.
-pub fn placed(s: &Situation, order: &Order, url: &str, now: Moment) -> Outcome {
+/// newOrder was answered with an order; `replaces`: the CA said that it takes it as the replacement of what it names.
+pub fn placed(s: &Situation, order: &Order, url: &str, replaces: bool, now: Moment) -> Outcome {
+    let named = s.replaces(order).map(str::to_owned);
     let mut out = Outcome::of(s, now).order(order, OrderState::Placed, now, |o| o.url = Some(url.to_owned()));
     if let Some(grant) = &s.grant {
-        out = out.write(Write::GrantCounted(grant.id.clone()));
+        out = out.write(if replaces && s.is_asked_for(order, now) {
+            Write::GrantExempt(grant.id.clone())
+        } else if grant.free {
+            Write::GrantCharged(grant.id.clone())
+        } else {
+            Write::GrantCounted(grant.id.clone())
+        });
+    }
+    if named.is_some() && replaces != s.issuer.honours_replaces {
+        out = out.write(Write::HonoursReplaces(s.issuer.id.clone(), replaces));
     }
     out.tell(
         "order_placed",
         "nameplate",
-        "the CA took the order",
-        json!({"order": order.id, "url": url, "issuer": s.issuer.name}),
+        if replaces {
+            "the CA took the order as the replacement of the certificate in use"
+        } else {
+            "the CA took the order"
+        },
+        json!({"order": order.id, "url": url, "issuer": s.issuer.name, "replaces": named.filter(|_| replaces)}),
     )
+}
+
+/// The CA does not take what the order names as something to be replaced: it is ordered like anything else, and waits for its turn.
+fn replaces_refused(s: &Situation, order: &Order, grant: &GrantId, t: &Trouble, now: Moment) -> Outcome {
+    Outcome::of(s, now)
+        .order(order, OrderState::Waiting, now, |o| o.not_before = now)
+        .write(Write::GrantReturned(grant.clone(), GrantState::Used))
+        .write(Write::ReplacesRefused)
+        .tell(
+            "replaces_refused",
+            "ca",
+            "the CA does not take the certificate in use as one to be replaced; an order like any other waits for its turn",
+            json!({"order": order.id, "said": t.said, "problem": whole(t.problem.as_deref())}),
+        )
 }
 
 /// The order ends here; the next one waits its time.
@@ -132,7 +163,10 @@ fn whole(problem: Option<&str>) -> Option<Value> {
 /// An answer that was not the wanted one, at `effect` or while reading (`None`).
 pub fn trouble(s: &Situation, order: &Order, effect: Option<Effect>, t: &Trouble, now: Moment) -> Outcome {
     let mut out = follows(s, order, effect, t, now);
-    out.writes.extend(t.news.clone().map(|news| Write::Issuer(s.issuer.id.clone(), news)));
+    // What was objected to was the name of a certificate, and not our account.
+    let of_replaces = effect == Some(Effect::NewOrder) && t.of_replaces && s.replaces(order).is_some();
+    let news = t.news.clone().filter(|_| !of_replaces);
+    out.writes.extend(news.map(|news| Write::Issuer(s.issuer.id.clone(), news)));
     out
 }
 
@@ -176,6 +210,9 @@ const MISSING: Duration = Duration::from_secs(60);
 
 fn order_refused(s: &Situation, order: &Order, t: &Trouble, now: Moment) -> Outcome {
     let Some(grant) = &s.grant else { return Outcome::of(s, now) };
+    if t.of_replaces && s.replaces(order).is_some() {
+        return replaces_refused(s, order, &grant.id, t, now);
+    }
     if let Some(limited) = &t.limited {
         return limit_reached(s, order, &grant.id, t, limited, now);
     }
@@ -362,25 +399,48 @@ pub fn finalized(s: &Situation, order: &Order, now: Moment) -> Outcome {
         .note("finalized", "the certificate request was sent")
 }
 
-/// The chain was downloaded and checked against key and names.
-pub fn chain(s: &Situation, order: &Order, certificate: NewCertificate, now: Moment) -> Outcome {
+/// A certificate is not served while clocks that are so much behind do not take it yet, where another one is good meanwhile.
+const CLOCKS: Duration = Duration::from_secs(3600);
+
+/// What edges serve while the new certificate is brought to them, and when they are told to serve that.
+fn hand_on(s: &Situation, certificate: &NewCertificate, now: Moment) -> (Option<CertificateId>, Option<Moment>) {
+    let Some(in_use) = s.certificate.as_ref().filter(|_| s.domain.claim == Claim::Live) else { return (None, None) };
+    // The one in use may never have been served.
+    let waits = s.renewal.as_ref().filter(|r| r.switch_at.is_some()).and_then(|r| r.former.clone());
+    let former = waits.unwrap_or_else(|| in_use.id.clone());
+    let left = in_use.not_after.since(now);
+    let switch_at = (!left.is_zero()).then(|| (certificate.not_before + CLOCKS).clamp(now, now + left / 2));
+    (Some(former), switch_at)
+}
+
+/// The chain was downloaded and checked against key and names. The first certificate is served at once; one that follows another
+/// comes to every edge before that is let go of. `draw`: when the CA is first asked how long it shall last.
+pub fn chain(s: &Situation, order: &Order, certificate: NewCertificate, draw: u32, now: Moment) -> Outcome {
+    let (former, switch_at) = hand_on(s, &certificate, now);
     let mut out = Outcome::of(s, now);
     if let Ok(claim) = s.domain.claim.after(ClaimStep::GoLive) {
         out.domain.claim = claim;
         out.domain.claim_since = now;
     }
     out.domain.certificate_id = Some(certificate.id.clone());
-    out.domain.active_since = None;
+    if former.is_none() {
+        out.domain.active_since = None;
+    }
     out.domain.failures = 0;
     let detail = json!({
         "certificate": certificate.id, "serial": certificate.serial, "not_after": certificate.not_after.rfc3339(),
         "issuer": s.issuer.name,
     });
     let id = certificate.id.clone();
-    let out = out
+    let validity = Validity { not_before: certificate.not_before, not_after: certificate.not_after };
+    let schedule = Box::new(renewal::first(&id, validity, draw, now));
+    let mut out = out
         .order(order, OrderState::Issued, now, |o| o.certificate_id = Some(id.clone()))
         .write(Write::StoreCertificate { order_id: order.id.clone(), certificate: Box::new(certificate) })
-        .write(Write::RouteServe(id))
-        .tell("certificate_stored", "ca", "the chain fits its key and names and is stored; edges are told", detail);
+        .write(Write::Renewal { of: id.clone(), schedule, former, switch_at });
+    if switch_at.is_none() {
+        out = out.write(Write::RouteServe(id));
+    }
+    let out = out.tell("certificate_stored", "ca", "the chain fits its key and names and is stored; edges are told", detail);
     successor::take_over(s, out, now)
 }

@@ -2,23 +2,26 @@
 
 use serde_json::json;
 
-use super::remove::offboard;
+use super::remove::{end_work, offboard};
 use super::{Draw, ca, holding, successor};
-use crate::model::claim::ClaimStep;
+use crate::model::claim::{Claim, ClaimStep};
 use crate::model::domain::{GrantState, Situation};
-use crate::model::id::OrderId;
+use crate::model::evidence::Check;
+use crate::model::id::{GrantId, OrderId};
+use crate::model::ledger::GRANT_LIFE;
 use crate::model::moment::Moment;
-use crate::model::order::{OrderState, Purpose};
+use crate::model::order::{Lane, OrderState, Purpose};
 use crate::model::outcome::{Outcome, Write};
 use crate::model::pace;
 use crate::model::plan::{self, Change};
+use crate::model::renewal::Claims;
 
 const GRACE_OVER: &str = "the grace after removal is over; key and certificate are destroyed";
 const WENT: &str = "the name has another holder; key and certificate are destroyed";
 
 /// When an order of this domain may be placed at the earliest: after a failure, later.
 pub(super) fn eligible_at(s: &Situation, now: Moment) -> Moment {
-    if s.domain.failures == 0 { now } else { now + pace::retry_order_in(s.domain.failures) }
+    if s.domain.failures == 0 { now } else { now + pace::retry_order_in(s.domain.failures).min(plan::urgency(s, now)) }
 }
 
 /// What a change leaves behind. `sealed_key` is the drawn and sealed key where the change is [`Change::PrepareKey`].
@@ -43,6 +46,8 @@ pub fn change(s: &Situation, change: Change, sealed_key: Option<Vec<u8>>, now: M
         (Change::Offboard, _) => offboard(s, now).unwrap_or_else(|_| Outcome::of(s, Moment::NEVER)),
         (Change::Hear, _) => holding::hear(s, now),
         (Change::StepBack, _) => successor::overtaken(s, now),
+        // Whoever lost the name to another claim may have been about to renew its certificate.
+        (Change::FinishRelease, Some(order)) if order.state.is_open() => end_work(s, again, now),
         (Change::FinishRelease, _) => {
             let went = s.holding.as_ref().is_some_and(|h| h.domain_id.as_ref() != Some(&s.domain.id));
             let mut out = again;
@@ -58,6 +63,7 @@ pub fn change(s: &Situation, change: Change, sealed_key: Option<Vec<u8>>, now: M
                 .write(Write::Unlink)
                 .note("released", if went { WENT } else { GRACE_OVER })
         }
+        (Change::OpenOrder, _) if s.domain.claim == Claim::Live => open_renewal(s, now, draw),
         (Change::OpenOrder, _) => {
             let passes = plan::may_order(s) && s.domain.preflight_passed().is_some();
             let eligible = if passes { eligible_at(s, now) } else { Moment::NEVER };
@@ -77,6 +83,11 @@ pub fn change(s: &Situation, change: Change, sealed_key: Option<Vec<u8>>, now: M
                     json!({"order": id, "not_before": (eligible != Moment::NEVER).then(|| eligible.rfc3339())}),
                 )
         }
+        (Change::TakeTurn, Some(order)) => {
+            let expires_at = now + GRANT_LIFE;
+            let grant = Write::TakeGrant { id: GrantId::mint(now, draw()), order_id: order.id.clone(), expires_at };
+            again.order(order, OrderState::Granted, now, |o| o.not_before = now).write(grant)
+        }
         (Change::PrepareKey, Some(order)) => match sealed_key {
             Some(sealed) => again
                 .write(Write::OrderKey { id: order.id.clone(), sealed })
@@ -95,6 +106,30 @@ pub fn change(s: &Situation, change: Change, sealed_key: Option<Vec<u8>>, now: M
             ca::lost(s, order, "the answer to newOrder never came; at most this one grant is gone", now)
         }
         (Change::GiveUpOrder, Some(order)) => ca::stuck(s, order, now),
-        (Change::PrepareKey | Change::Requeue | Change::LoseOrder | Change::GiveUpOrder, None) => again,
+        (Change::PrepareKey | Change::TakeTurn | Change::Requeue | Change::LoseOrder | Change::GiveUpOrder, None) => again,
     }
+}
+
+/// The certificate in use is due to be followed. What was seen of the name may be months old: nothing is eligible before it was
+/// looked at and asked anew.
+fn open_renewal(s: &Situation, now: Moment, draw: Draw<'_>) -> Outcome {
+    let mut out = Outcome::of(s, now);
+    let Claims::Now(purpose) = s.renewal_claims(now) else { return out };
+    out.domain.evidence.retain(|e| e.finding.check != Check::Preflight);
+    let id = OrderId::mint(now, draw());
+    let cause = match purpose {
+        Purpose::Reissue => "an operator asked for another certificate; an order waits for its turn",
+        Purpose::First | Purpose::Renew => "the certificate is due for renewal; an order waits for its turn",
+    };
+    let window = s.renewal.as_ref().and_then(|r| r.schedule.window).map(|w| [w.start.rfc3339(), w.end.rfc3339()]);
+    let explanation = s.renewal.as_ref().and_then(|r| r.schedule.explanation.clone());
+    let detail = json!({"order": id, "purpose": purpose, "window": window, "explanation": explanation});
+    out.write(Write::OpenOrder {
+        id,
+        purpose,
+        lane: Lane::Renewal,
+        issuer_id: s.issuer.id.clone(),
+        not_before: Moment::NEVER,
+    })
+    .tell("order_opened", "nameplate", cause, detail)
 }

@@ -66,7 +66,9 @@ pub fn look(s: &mut Situation, looked: &Looked, now: Moment, draw: Draw<'_>) -> 
             None => queued(s, now),
         },
         Claim::Live => {
+            let before = tie::fold(&mut s.domain, now);
             let out = live(s, now);
+            let out = tell_of_the_tie(s, before, out);
             holders_look(s, now, out)
         }
         _ => Outcome::of(s, Moment::NEVER),
@@ -94,11 +96,27 @@ pub fn look(s: &mut Situation, looked: &Looked, now: Moment, draw: Draw<'_>) -> 
     out
 }
 
-/// The tie of a live name, by what was seen now.
-fn live(s: &mut Situation, now: Moment) -> Outcome {
-    let before = tie::fold(&mut s.domain, now);
-    // A name that is live and not yet active goes on with its rollout; else nothing is due before somebody asks, or time counts.
-    let out = if s.domain.active_since.is_none() { Outcome::of(s, now) } else { Outcome::of(s, plan::next_tie_look(s)) };
+/// What a look of a live name means for what is under way for it: its rollout, and the order of its next certificate.
+fn live(s: &Situation, now: Moment) -> Outcome {
+    let Some(order) = &s.order else {
+        // A name whose certificate is on its way to the edges goes on with that; else nothing is due before somebody asks, or time
+        // counts.
+        let due = if s.is_rolling_out() { now } else { plan::next_of_live(s, now) };
+        return Outcome::of(s, due);
+    };
+    if s.domain.tie == TieState::Lost {
+        return end_work(s, Outcome::of(s, now), now)
+            .note("renewal_stopped", "nothing ties the name to its tenant, so its certificate is not renewed");
+    }
+    let mut out = ordered(s, order, now);
+    if !matches!(order.state, OrderState::Waiting | OrderState::Granted) {
+        out.domain.due_at = now;
+    }
+    out
+}
+
+/// Tells what a look changed about the tie.
+fn tell_of_the_tie(s: &Situation, before: Option<TieState>, out: Outcome) -> Outcome {
     let Some(before) = before else { return out };
     let (kind, cause) = match s.domain.tie {
         TieState::Held => ("tie_held", "what ties the name to its tenant is in place again"),
@@ -124,11 +142,18 @@ fn say_the_tie(d: &mut Domain) {
 }
 
 fn queued(s: &Situation, now: Moment) -> Outcome {
-    let next = plan::next_look(s).min(plan::preflight_at(s));
     if s.domain.proof_gone() {
         return lose_proof(s, now);
     }
-    let Some(order) = &s.order else { return Outcome::of(s, now) };
+    match &s.order {
+        Some(order) => ordered(s, order, now),
+        None => Outcome::of(s, now),
+    }
+}
+
+/// What a look means for an open order, whatever it is for.
+fn ordered(s: &Situation, order: &Order, now: Moment) -> Outcome {
+    let next = plan::next_look(s).min(plan::preflight_at(s));
     let pass = plan::may_order(s);
     if order.issuer_id != s.issuer.id && matches!(order.state, OrderState::Waiting | OrderState::Granted) {
         return go_elsewhere(s, order, pass, now);

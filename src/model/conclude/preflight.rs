@@ -51,6 +51,9 @@ pub fn preflight(s: &mut Situation, order: &Order, finding: &Finding, now: Momen
 
 /// Everything passes: the order waits for its turn.
 pub(super) fn eligible(s: &Situation, order: &Order, now: Moment) -> Outcome {
+    if s.takes_no_budget(order, now) {
+        return Outcome::of(s, now);
+    }
     let out = Outcome::of(s, plan::next_look(s))
         .order(order, OrderState::Waiting, now, |o| o.not_before = change::eligible_at(s, now));
     // What waits from its first moment on is no news.

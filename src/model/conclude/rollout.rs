@@ -36,6 +36,8 @@ impl Rollout {
     }
 }
 
+/// Edges that lack a renewed certificate for so long get the word to serve it nevertheless, in its place after the certificate.
+const STRAGGLER: Duration = Duration::from_secs(600);
 /// The longest wait between two looks at a rollout that is under way.
 const NEXT_LOOK: Duration = Duration::from_secs(5);
 
@@ -74,25 +76,43 @@ pub fn token_fetched(s: &Situation, order: &Order, everywhere: bool, now: Moment
     Outcome::of(s, next).into()
 }
 
-/// The edges were asked about the certificate.
+/// The edges were asked about the certificate: whether they have it and, once they are told to, whether they serve it.
 pub fn certificate_rollout(s: &Situation, r: &Rollout, min_edges: usize, now: Moment) -> Conclusion {
-    if r.complete(min_edges) {
-        return Conclusion::Observe(Observe::PublicName);
+    let complete = r.complete(min_edges);
+    match (s.switch_at(), &s.certificate) {
+        // Who is behind gets the certificate before the word to serve it: nobody waits for a straggler for ever.
+        (Some(at), Some(in_use)) if complete || now.since(at) > STRAGGLER => {
+            Outcome::of(s, now).write(Write::RouteServe(in_use.id.clone())).write(Write::Switched).into()
+        }
+        (None, _) if complete => Conclusion::Observe(Observe::PublicName),
+        _ => {
+            let since = s.certificate.as_ref().map_or(now, |c| c.stored_at);
+            // While the one before is served there is no hurry.
+            let longest = if s.domain.active_since.is_none() { NEXT_LOOK } else { STRAGGLER };
+            let wait = pace::poll_again_in(since, now).min(NEXT_LOOK).max((now.since(since) / 20).min(longest));
+            let due = (now + wait).min(plan::next_of_live(s, now));
+            Outcome::of(s, due.max(now + Duration::from_millis(100))).into()
+        }
     }
-    Outcome::of(s, now + pace::poll_again_in(s.domain.claim_since, now).min(NEXT_LOOK)).into()
 }
 
-/// Every counted edge serves the certificate; the public name was asked once.
+/// Every counted edge serves the certificate; the public name was asked once. What came before it is not needed any more.
 pub fn public_name(s: &Situation, probe: PublicProbe, now: Moment) -> Outcome {
     let mut s = s.clone();
-    s.domain.active_since = Some(now);
+    let first = s.domain.active_since.is_none();
+    let retired = s.renewal.as_mut().and_then(|r| r.former.take());
+    s.domain.active_since = s.domain.active_since.or(Some(now));
     s.domain.public_probe = Some(probe.clone());
-    let out = Outcome::of(&s, plan::next_tie_look(&s)).tell(
-        "active",
-        "edge",
-        "every counted edge serves the certificate",
-        json!({"certificate": s.certificate.as_ref().map(|c| c.serial.clone())}),
-    );
+    let mut out = Outcome::of(&s, plan::next_of_live(&s, now));
+    if let (Some(_), Some(in_use)) = (&retired, &s.certificate) {
+        out = out.write(Write::Retire { all_but: in_use.id.clone() });
+    }
+    let (told, cause) = match first {
+        true => ("active", "every counted edge serves the certificate"),
+        false => ("renewed", "every counted edge serves the new certificate; the one before it is retired"),
+    };
+    let detail = json!({"certificate": s.certificate.as_ref().map(|c| c.serial.clone())});
+    let out = out.tell(told, "edge", cause, detail);
     let (kind, cause) = if probe.ok {
         ("public_name_ok", "a request through the public name met the stored certificate")
     } else {

@@ -20,6 +20,7 @@ use crate::model::order::{Lane, Order, OrderState, Purpose};
 use crate::model::outcome::{NewCertificate, Write};
 use crate::model::plan::{self, Change, Next, plan};
 use crate::model::reason::Reason;
+use crate::model::renewal::{Claims, Renewal, Schedule, Window};
 use crate::model::succession::{NOTICE, Succession};
 use crate::model::tenant::TenantStatus;
 
@@ -95,7 +96,8 @@ prop_compose! {
         claim in 0..7_usize, reasons in reasons(), looked in proptest::option::of(0..600_u64), asked in proptest::option::of(0..600_u64),
         order in proptest::option::of(order()), grant in proptest::option::of((0..3_usize, -100..600_i64)),
         holder in 0..12_u8, counted in 0..300_000_u64, runs: bool, opened in 0..3_000_000_u64, certificate: bool, active: bool, intent in 0..4_u8, failures in 0..6_i64,
-        flown in proptest::option::of((0..600_u64, 0..PREFLIGHTS.len())),
+        flown in proptest::option::of((0..600_u64, 0..PREFLIGHTS.len())), tie in 0..3_usize,
+        renewal in proptest::option::of((-100_000..100_000_i64, any::<bool>(), any::<bool>(), any::<bool>())),
     ) -> Situation {
         let id = DomainId::mint(NOW, [3; 10]);
         let tenant = TenantId::mint(NOW, [4; 10]);
@@ -123,7 +125,7 @@ prop_compose! {
                 claim_since: at(opened), routing_mode: RoutingMode::PerTenant, target: "acme.app.example".to_owned(),
                 attempt_id: AttemptId::mint(NOW, [5; 10]), evidence, looked_at, pace_from: at(opened),
                 check_asked_at: asked.map(at), check_asked_by: asked.map(|_| "tenant".to_owned()), public_probe: None,
-                tie: TieState::Held, lost_for_us: 0, counted_until: None, due_at: NOW, generation: 7, settled: 6, failures, event_seq: 3, edits: 0,
+                tie: TieState::ALL[tie], lost_for_us: 0, counted_until: None, due_at: NOW, generation: 7, settled: 6, failures, event_seq: 3, edits: 0,
                 certificate_id: certificate.then(|| CertificateId::mint(NOW, [6; 10])), active_since: active.then_some(NOW),
                 released_at: None, created_at: at(opened),
             },
@@ -147,14 +149,25 @@ prop_compose! {
                 id: IssuerId::mint(NOW, [2; 10]), name: "main".to_owned(), directory: "https://ca.test".to_owned(),
                 caa_identities: vec!["ca.test".to_owned()], account_url: Some("https://ca.test/acct/1".to_owned()),
                 sealed_account_key: None, limits: std::collections::BTreeMap::new(), roots: None, profile: None, clouded: false,
+                honours_replaces: active,
             },
             grant: grant.map(|(state, left)| Grant {
                 id: GrantId::mint(NOW, [7; 10]), state: GrantState::ALL[state],
-                expires_at: Moment::from_micros(NOW.micros() + left * 1_000_000),
+                expires_at: Moment::from_micros(NOW.micros() + left * 1_000_000), free: runs,
             }),
             certificate: certificate.then(|| InUse {
                 id: CertificateId::mint(NOW, [6; 10]), serial: "01".to_owned(), not_before: NOW,
-                not_after: NOW + Duration::from_secs(90 * 24 * 3600),
+                not_after: NOW + Duration::from_secs(90 * 24 * 3600), stored_at: NOW,
+                issuer_id: Some(IssuerId::mint(NOW, [2; 10])), ari_id: Some("aa.bb".to_owned()),
+            }),
+            renewal: renewal.filter(|_| certificate).map(|(due_in, begun, refused, waits)| Renewal {
+                schedule: Schedule {
+                    at: Moment::from_micros(NOW.micros() + due_in * 1_000_000),
+                    window: begun.then(|| Window { start: at(60), end: NOW + Duration::from_secs(60) }),
+                    explanation: None, poll_at: NOW, failures: 0, said: None,
+                },
+                refused, former: waits.then(|| CertificateId::mint(NOW, [11; 10])),
+                switch_at: (waits && runs).then_some(NOW), reissue: None,
             }),
             notice: None,
             intent: match intent {
@@ -175,9 +188,12 @@ proptest! {
     #[test]
     fn an_order_is_placed_only_on_fresh_proof(s in situation()) {
         if plan(&s, NOW) == Next::Act(Effect::NewOrder) {
-            prop_assert_eq!(s.domain.claim, Claim::Queued);
+            match s.domain.claim {
+                Claim::Queued => prop_assert!(s.domain.all_pass()),
+                // Invariant 1 again: no renewal without an unbroken tie.
+                claim => prop_assert!(claim == Claim::Live && s.domain.tie != TieState::Lost && s.domain.may_be_issued()),
+            }
             prop_assert!(s.domain.looked_at.is_some_and(|at| NOW.since(at) < plan::FRESH));
-            prop_assert!(s.domain.all_pass());
             prop_assert!(s.domain.preflight_passed().is_some_and(|e| NOW.since(e.looked_at) < plan::FRESH));
             prop_assert!(s.counted_edges >= s.min_edges, "nobody could answer the CA");
             prop_assert!(!s.domain.check_is_owed());
@@ -200,7 +216,66 @@ proptest! {
             prop_assert_eq!(next, Next::Rest(Moment::NEVER));
         }
         if matches!(next, Next::Act(_)) {
-            prop_assert_eq!(s.domain.claim, Claim::Queued);
+            prop_assert!(matches!(s.domain.claim, Claim::Queued | Claim::Live));
+        }
+    }
+
+    /// A renewal is opened only for a live name whose moment has come and whose tie is not lost, and beside no other order.
+    #[test]
+    fn a_renewal_is_opened_only_by_right(s in situation()) {
+        if s.domain.claim == Claim::Live && plan(&s, NOW) == Next::Change(Change::OpenOrder) {
+            prop_assert!(matches!(s.renewal_claims(NOW), Claims::Now(_)) && s.domain.tie != TieState::Lost);
+            prop_assert!(s.order.is_none() && s.renewal.as_ref().unwrap().schedule.at <= NOW);
+            let out = change(&s, Change::OpenOrder, None, NOW, &mut || [0; 10]);
+            let lane = out.writes.iter().find_map(|w| match w { Write::OpenOrder { lane, not_before, purpose, .. } => Some((*lane, *not_before, *purpose)), _ => None });
+            prop_assert_eq!(lane, Some((Lane::Renewal, Moment::NEVER, Purpose::Renew)), "nothing is ordered on what was seen long ago");
+        }
+    }
+
+    /// A chain that follows a working certificate leaves that where it is, and whatever fails before leaves it, too.
+    #[test]
+    fn a_renewal_takes_nothing_off_an_edge(s in situation(), o in order()) {
+        let s = Situation { domain: Domain { claim: Claim::Live, ..s.domain.clone() }, ..s };
+        let o = Order { purpose: Purpose::Renew, ..o };
+        let gone = |w: &Write| matches!(w, Write::RouteGone | Write::DestroyKeys | Write::Retire { .. } | Write::RouteServe(_));
+        let certificate = NewCertificate {
+            id: CertificateId::mint(NOW, [12; 10]), serial: "02".to_owned(), fingerprint: String::new(), chain: String::new(),
+            not_before: NOW, not_after: NOW + Duration::from_secs(90 * 24 * 3600), ari_id: None,
+        };
+        let out = chain(&s, &o, certificate, 7, NOW);
+        prop_assert_eq!(out.domain.active_since, s.domain.active_since.filter(|_| s.certificate.is_some()));
+        if s.certificate.is_some() {
+            prop_assert!(!out.writes.iter().any(gone), "{:?}", out.writes);
+            let handed = out.writes.iter().find_map(|w| match w { Write::Renewal { former, switch_at, .. } => Some((former.is_some(), *switch_at)), _ => None });
+            prop_assert!(handed.is_some_and(|(former, at)| former && at.is_some_and(|at| at > NOW)), "{:?}", handed);
+        }
+        for verdict in [CaVerdict::StepAgain, CaVerdict::RetryAt(None), CaVerdict::WaitFor, CaVerdict::GiveUp, CaVerdict::Missing, CaVerdict::Lost] {
+            for of_replaces in [false, true] {
+                let t = Trouble { verdict, news: None, limited: None, of_replaces, said: String::new(), problem: None };
+                for effect in [None, Some(Effect::NewOrder), Some(Effect::Finalize)] {
+                    let out = trouble(&s, &o, effect, &t, NOW);
+                    prop_assert!(!out.writes.iter().any(gone));
+                    prop_assert_eq!(&out.domain.certificate_id, &s.domain.certificate_id);
+                }
+            }
+        }
+    }
+
+    /// An order that costs nothing needs a window that has begun and a CA that keeps to it; what it takes it gives back.
+    #[test]
+    fn what_costs_nothing_was_asked_for(s in situation(), o in order(), echoed: bool) {
+        let o = Order { purpose: Purpose::Renew, ..o };
+        if s.takes_no_budget(&o, NOW) {
+            prop_assert!(s.issuer.honours_replaces && s.domain.failures == 0);
+            prop_assert!(s.renewal.as_ref().is_some_and(|r| !r.refused && r.schedule.window.is_some_and(|w| w.start <= NOW)));
+        }
+        let named = s.replaces(&o).is_some();
+        let out = placed(&s, &o, "https://ca.test/order/2", echoed && named, NOW);
+        if let Some(grant) = &s.grant {
+            let exempt = out.writes.contains(&Write::GrantExempt(grant.id.clone()));
+            prop_assert_eq!(exempt, echoed && s.is_asked_for(&o, NOW));
+            let charged = out.writes.iter().filter(|w| matches!(w, Write::GrantCharged(_) | Write::GrantCounted(_))).count();
+            prop_assert_eq!(charged, usize::from(!exempt), "it is counted once, or not at all");
         }
     }
 
@@ -294,7 +369,7 @@ proptest! {
             id: CertificateId::mint(NOW, [11; 10]), serial: "02".to_owned(), fingerprint: String::new(), chain: String::new(),
             not_before: NOW, not_after: NOW + Duration::from_secs(1), ari_id: None,
         };
-        let out = chain(&s, &o, certificate, NOW);
+        let out = chain(&s, &o, certificate, 7, NOW);
         let takes: Vec<_> = out.writes.iter().filter_map(|w| match w { Write::TakeOver { from } => Some(from.clone()), _ => None }).collect();
         match s.role() {
             Role::Successor => {
@@ -347,7 +422,7 @@ proptest! {
             }
             prop_assert!(!(passes && returned));
             if let Some(order) = written.filter(|o| o.not_before != Moment::NEVER) {
-                prop_assert!(passes && s.domain.all_pass() || order.state != OrderState::Waiting);
+                prop_assert!(passes && s.is_tied() && s.domain.may_be_issued() || order.state != OrderState::Waiting);
             }
             prop_assert_eq!((out.domain.claim, out.domain.tie, out.domain.looked_at), (before.claim, before.tie, before.looked_at));
             prop_assert_eq!(out.domain.evidence_of(Check::Preflight).map(|e| e.finding.reason), Some(reason));
@@ -389,8 +464,8 @@ proptest! {
 
     /// One outcome never writes one row twice: PostgreSQL runs it as one statement.
     #[test]
-    fn an_outcome_touches_each_row_once(s in situation(), change_no in 0..10_usize) {
-        const ALL: [Change; 10] = [Change::Expire, Change::FinishRelease, Change::OpenOrder, Change::PrepareKey,
+    fn an_outcome_touches_each_row_once(s in situation(), change_no in 0..11_usize) {
+        const ALL: [Change; 11] = [Change::TakeTurn, Change::Expire, Change::FinishRelease, Change::OpenOrder, Change::PrepareKey,
             Change::Requeue, Change::LoseOrder, Change::GiveUpOrder, Change::Offboard, Change::Hear, Change::StepBack];
         let mut drawn = 0_u8;
         let mut outs = vec![change(&s, ALL[change_no], Some(vec![1]), NOW, &mut || { drawn += 1; [drawn; 10] })];
@@ -398,7 +473,7 @@ proptest! {
         if let Some(order) = &s.order {
             for verdict in [CaVerdict::StepAgain, CaVerdict::RetryAt(None), CaVerdict::WaitFor, CaVerdict::GiveUp, CaVerdict::Missing, CaVerdict::Lost] {
                 let limited = Limited { limit: LimitName::OrdersPerAccount, closed: Closed::Others, link: None };
-                let t = Trouble { verdict, news: None, limited: Some(limited.clone()), said: String::new(), problem: None };
+                let t = Trouble { verdict, news: None, limited: Some(limited.clone()), of_replaces: false, said: String::new(), problem: None };
                 outs.push(trouble(&s, order, Some(Effect::NewOrder), &t, NOW));
                 outs.push(trouble(&s, order, None, &t, NOW));
             }

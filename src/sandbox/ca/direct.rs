@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use crate::acme::{
     AccountRef, AccountStatus, AccountUrl, AcmeError, Authority, Authorization, AuthorizationStatus, Binding, Call,
@@ -11,8 +12,11 @@ use crate::env::Env;
 use crate::model::hostname::Hostname;
 use crate::model::limits::Counted;
 use crate::model::moment::Moment;
+use crate::model::renewal::{Advice, Window};
 use crate::model::secret::Secret;
-use crate::sandbox::ca::{self, AccountNo, AuthorityError, AuthorizationNo, CaState, Jwk, OrderNo, Problem, Settings};
+use crate::sandbox::ca::{
+    self, AccountNo, AuthorityError, AuthorizationNo, CaState, Jwk, OrderNo, Problem, Settings, Wishes,
+};
 use async_trait::async_trait;
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
 
@@ -31,7 +35,27 @@ pub struct DirectCa {
     keys: Mutex<HashMap<AccountUrl, String>>,
     silent_key_change: Mutex<bool>,
     no_key_change: Mutex<bool>,
+    windows: Mutex<Windows>,
+    polls: Mutex<Vec<(String, Moment)>>,
+    forgets: Mutex<bool>,
 }
+
+/// What the CA says of when certificates are to be renewed.
+#[derive(Clone, Debug, Default)]
+pub enum Windows {
+    /// What it thinks.
+    #[default]
+    Usual,
+    /// Its directory has no such resource.
+    None,
+    /// This, of every certificate.
+    Same(Advice),
+    /// It fails.
+    Fail(Box<AcmeError>),
+}
+
+/// How long it asks not to be asked again.
+const ASK_AGAIN: Duration = Duration::from_secs(6 * 3600);
 
 impl DirectCa {
     /// A CA whose clock is `env`'s.
@@ -54,6 +78,9 @@ impl DirectCa {
             keys: Mutex::default(),
             silent_key_change: Mutex::default(),
             no_key_change: Mutex::default(),
+            windows: Mutex::default(),
+            polls: Mutex::default(),
+            forgets: Mutex::default(),
         }))
     }
 
@@ -80,6 +107,21 @@ impl DirectCa {
     /// The next change of a key is refused.
     pub fn refuse_key_change(&self) {
         *self.no_key_change.lock().unwrap_or_else(PoisonError::into_inner) = true;
+    }
+
+    /// What it says from now on of when certificates are to be renewed.
+    pub fn windows(&self, windows: Windows) {
+        *self.windows.lock().unwrap_or_else(PoisonError::into_inner) = windows;
+    }
+
+    /// When it was asked for the window of which certificate.
+    pub fn polls(&self) -> Vec<(String, Moment)> {
+        self.polls.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether from now on it makes orders that name what they replace, and overlooks that.
+    pub fn overlook_replaces(&self, yes: bool) {
+        *self.forgets.lock().unwrap_or_else(PoisonError::into_inner) = yes;
     }
 
     /// How many newOrders came, refused or not.
@@ -196,16 +238,22 @@ impl Authority for DirectCa {
         Ok(())
     }
 
-    async fn new_order(&self, a: &AccountRef, names: &[Hostname], _: Option<&str>) -> Result<PlacedOrder, AcmeError> {
+    async fn new_order(&self, a: &AccountRef, names: &[Hostname], replaces: Option<&str>) -> Result<PlacedOrder, AcmeError> {
         *self.asked.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         if let Some(error) = self.refusals.lock().unwrap_or_else(PoisonError::into_inner).pop_front() {
             return Err(error);
         }
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
         let now = self.env.now();
-        names.iter().for_each(|name| self.count(Counted::Order, name, now));
-        let view = self.state().new_order(&account(a), &names, now).map_err(|p| Self::refused(Call::NewOrder, &p))?;
-        Ok(PlacedOrder { url: view.no.to_string(), replaces: false, order: Some(Self::view(view)) })
+        let overlooks = *self.forgets.lock().unwrap_or_else(PoisonError::into_inner);
+        let replaces = replaces.filter(|_| !overlooks).map(str::to_owned);
+        let wishes = Wishes { replaces: replaces.clone(), ..Wishes::default() };
+        let placed = self.state().new_order_with(&account(a), &names, wishes, now);
+        let view = placed.map_err(|p| Self::refused(Call::NewOrder, &p))?;
+        if replaces.is_none() {
+            names.iter().for_each(|name| self.count(Counted::Order, name, now));
+        }
+        Ok(PlacedOrder { url: view.no.to_string(), replaces: replaces.is_some(), order: Some(Self::view(view)) })
     }
 
     async fn order(&self, a: &AccountRef, url: &str) -> Result<OrderView, AcmeError> {
@@ -276,7 +324,9 @@ impl Authority for DirectCa {
             return Ok(Self::view(present));
         }
         let done = state.finalize(&account(a), &no, csr, now).map_err(|p| Self::refused(Call::Finalize, &p))?;
-        done.names.iter().for_each(|name| self.count(Counted::Certificate, name, now));
+        if done.replaces.is_none() {
+            done.names.iter().for_each(|name| self.count(Counted::Certificate, name, now));
+        }
         Ok(Self::view(done))
     }
 
@@ -287,5 +337,23 @@ impl Authority for DirectCa {
             .certificate(&account(a), &OrderNo::from(url), now)
             .map(str::to_owned)
             .map_err(|p| Self::refused(Call::Certificate, &p))
+    }
+
+    async fn renewal_info(&self, certificate: &str) -> Result<Option<Advice>, AcmeError> {
+        let now = self.env.now();
+        self.polls.lock().unwrap_or_else(PoisonError::into_inner).push((certificate.to_owned(), now));
+        let windows = self.windows.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        match windows {
+            Windows::None => Ok(None),
+            Windows::Same(advice) => Ok(Some(advice)),
+            Windows::Fail(error) => Err(*error),
+            Windows::Usual => {
+                let mut state = self.state();
+                let window = state.renewal_window(certificate, now);
+                let (start, end) = window.map_err(|p| Self::refused(Call::RenewalInfo, &p))?;
+                let explanation = state.is_revoked(certificate).then(|| "https://ca.test/revoked".to_owned());
+                Ok(Some(Advice { window: Window { start, end }, explanation, retry_after: Some(ASK_AGAIN) }))
+            }
+        }
     }
 }

@@ -39,11 +39,11 @@ impl CaState {
         if status != OrderStatus::Ready {
             return Err(Problem::new(Kind::OrderNotReady, format!("order {no} is {}, not ready", status.as_str())));
         }
-        let (names, flaw) = (order.names().to_vec(), order.flaw);
+        let (names, flaw, renews) = (order.names().to_vec(), order.flaw, order.renews());
         let ready_at = now + order.issuance_takes.unwrap_or(self.settings.issuance_takes);
         let key = csr::accept(csr_der, &names, &thumbprint)?;
         let issued = self.sign(&names, &key, flaw, now);
-        if issued.is_ok() {
+        if issued.is_ok() && !renews {
             self.count_certificate(&names, now);
         }
         if let Some(order) = self.orders.get_mut(no) {
@@ -73,11 +73,10 @@ impl CaState {
         let mut serial: [u8; 16] = self.draw();
         // Positive and of full length in DER, whatever was drawn.
         serial[0] = serial[0] & 0x7f | 0x40;
-        // Backdated by an hour as public CAs do, for clients whose clocks are slow.
         let (from, until) = match flaw {
             Some(Flaw::Expired) => (now - 2 * DAY, now - DAY),
             Some(Flaw::NotYetValid) => (now + DAY, now + DAY + self.settings.certificate_lifetime),
-            _ => (now - Duration::from_secs(3600), now + self.settings.certificate_lifetime),
+            _ => (now - self.settings.backdated, now + self.settings.certificate_lifetime),
         };
         let others: Vec<String> = names.iter().map(|name| format!("other.{name}")).collect();
         let names = if flaw == Some(Flaw::OtherNames) { &others } else { names };

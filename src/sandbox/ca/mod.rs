@@ -43,7 +43,7 @@ mod tests;
 pub use account::AccountStatus;
 pub use allowance::Rate;
 pub use authority::{Authority, AuthorityError};
-pub use direct::{DirectCa, Fetch};
+pub use direct::{DirectCa, Fetch, Windows};
 pub use entry::Endpoint;
 pub use faults::{At, Ended, Entry, Fault, Flaw, Happened, Limit, RetryAfter, Script, Twist, What, When};
 pub use http01::{CaaLookup, OverHttp, Resolve};

@@ -83,7 +83,7 @@ impl CaState {
         now: Moment,
     ) -> Result<OrderView, Problem> {
         self.open_account(account)?;
-        self.may_wish(account, &wishes)?;
+        self.may_wish(account, &wishes, now)?;
         let names: Vec<String> = names.iter().map(|n| n.to_ascii_lowercase()).collect::<BTreeSet<_>>().into_iter().collect();
         if names.is_empty() || names.len() > self.settings.names_per_order {
             let most = self.settings.names_per_order;
@@ -93,7 +93,10 @@ impl CaState {
         if !refused.is_empty() {
             return Err(Problem::of_names(refused));
         }
-        self.count_order(account, &names, now)?;
+        // A renewal that was asked for costs nothing, as at Let's Encrypt.
+        if wishes.replaces.is_none() {
+            self.count_order(account, &names, now)?;
+        }
         let authorizations = names.iter().map(|name| self.new_authorization(account, name, now)).collect();
         let no = OrderNo::drawn(self.draw());
         self.counters.orders_created += 1;
@@ -123,7 +126,7 @@ impl CaState {
         self.order(account, &no, now).or(made)
     }
 
-    fn may_wish(&self, account: &AccountNo, wishes: &Wishes) -> Result<(), Problem> {
+    fn may_wish(&self, account: &AccountNo, wishes: &Wishes, now: Moment) -> Result<(), Problem> {
         if let Some(profile) = wishes.profile.as_ref().filter(|p| !self.settings.profiles.contains_key(*p)) {
             return Err(Problem::new(
                 Kind::InvalidProfile,
@@ -135,7 +138,8 @@ impl CaState {
         if issued.account != *account {
             return Err(Problem::new(Kind::Unauthorized, "the certificate to replace was issued to another account"));
         }
-        let taken = self.orders.values().any(|o| o.wishes.replaces.as_ref() == Some(id) && o.error.is_none());
+        let stands = |o: &Order| self.order_status(o, now) != OrderStatus::Invalid;
+        let taken = self.orders.values().any(|o| o.wishes.replaces.as_ref() == Some(id) && stands(o));
         if taken {
             return Err(Problem::new(Kind::AlreadyReplaced, "the certificate has a successor already"));
         }
@@ -299,6 +303,11 @@ impl CaState {
 }
 
 impl Order {
+    /// Whether it names a certificate that it replaces.
+    pub fn renews(&self) -> bool {
+        self.wishes.replaces.is_some()
+    }
+
     pub fn names(&self) -> &[String] {
         &self.names
     }

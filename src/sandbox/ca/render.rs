@@ -103,9 +103,12 @@ fn challenge_object(desk: &Desk, a: &AuthorizationView, kind: &str) -> Value {
 }
 
 /// A renewal window (RFC 9773 §4.2).
-pub(super) fn renewal_info((start, end): (Moment, Moment)) -> Response {
+pub(super) fn renewal_info((start, end): (Moment, Moment), why: Option<&str>) -> Response {
     let again = [(RETRY_AFTER, retry_after(ASK_AGAIN))];
-    let doc = json!({ "suggestedWindow": { "start": start.rfc3339(), "end": end.rfc3339() } });
+    let mut doc = json!({ "suggestedWindow": { "start": start.rfc3339(), "end": end.rfc3339() } });
+    if let Some(why) = why {
+        doc["explanationURL"] = json!(why);
+    }
     (again, Json(doc)).into_response()
 }
 

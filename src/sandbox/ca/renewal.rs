@@ -12,8 +12,8 @@ pub(super) const ASK_AGAIN: Duration = Duration::from_secs(6 * 3600);
 const WIDE: Duration = Duration::from_secs(2 * 86_400);
 
 impl CaState {
-    /// The suggested window for the certificate of this id: two days, beginning when two thirds of its life are over; at once
-    /// when it was revoked.
+    /// The suggested window for the certificate of this id: two days, beginning when two thirds of its life are over, or as much
+    /// of a short life as a fortieth; at once when it was revoked.
     pub fn renewal_window(&mut self, id: &str, now: Moment) -> Result<(Moment, Moment), Problem> {
         let scripted = self.next_window.take();
         let issued = self.issued_as(id).ok_or_else(|| Problem::not_found("certificate", &id))?;
@@ -25,7 +25,21 @@ impl CaState {
         }
         let (from, until) = issued.good;
         let start = from + until.since(from) / 3 * 2;
-        Ok((start, start + WIDE))
+        Ok((start, start + WIDE.min(until.since(from) / 40)))
+    }
+}
+
+impl CaState {
+    /// Whether the certificate of this id was revoked.
+    pub fn is_revoked(&self, id: &str) -> bool {
+        self.issued_as(id).is_some_and(|issued| issued.revoked)
+    }
+
+    /// Revokes whatever was issued for a name before this moment: what a CA does that finds a fault of its own.
+    pub fn revoke_all_of(&mut self, name: &str, issued_before: Moment) -> usize {
+        let of_name = self.orders.values_mut().filter(|o| o.names().iter().any(|n| n == name));
+        let issued = of_name.filter_map(|o| o.issuance.as_mut()).filter(|i| i.good.0 < issued_before && !i.revoked);
+        issued.map(|i| i.revoked = true).count()
     }
 }
 

@@ -207,6 +207,8 @@ async fn revoke(State(desk): State<Arc<Desk>>, by: ByAccount) -> Answer {
 }
 
 async fn renewal_info(State(desk): State<Arc<Desk>>, Path(id): Path<String>) -> Answer {
-    let window = desk.state().renewal_window(&id, desk.now())?;
-    Ok(render::renewal_info(window))
+    let mut state = desk.state();
+    let window = state.renewal_window(&id, desk.now())?;
+    let why = state.is_revoked(&id).then(|| desk.url("/revoked"));
+    Ok(render::renewal_info(window, why.as_deref()))
 }

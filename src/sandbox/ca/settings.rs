@@ -16,6 +16,8 @@ pub struct Settings {
     pub authorization_lifetime: Duration,
     /// From issuance to `notAfter`.
     pub certificate_lifetime: Duration,
+    /// How long before its issuance a certificate is valid already, for clients whose clocks are slow.
+    pub backdated: Duration,
     /// How long an order stays `processing` between finalize and certificate.
     pub issuance_takes: Duration,
     /// How many unspent nonces are remembered; the oldest is forgotten first.
@@ -33,6 +35,7 @@ impl Default for Settings {
             order_lifetime: 7 * DAY,
             authorization_lifetime: 7 * DAY,
             certificate_lifetime: 90 * DAY,
+            backdated: Duration::from_secs(3600),
             issuance_takes: Duration::ZERO,
             nonces_kept: 4096,
             names_per_order: 100,

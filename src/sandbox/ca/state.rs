@@ -1,6 +1,7 @@
 //! Everything the CA remembers, and what it has counted. No sockets, no clock, no system randomness but for keys.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -70,6 +71,12 @@ impl CaState {
     /// The keys that sign.
     pub fn authority(&self) -> &Authority {
         &self.authority
+    }
+
+    /// From now on certificates live so long, and are valid so long before they are issued.
+    pub fn live_for(&mut self, lifetime: Duration, backdated: Duration) {
+        self.settings.certificate_lifetime = lifetime;
+        self.settings.backdated = backdated;
     }
 
     /// How the CA is set.

@@ -89,6 +89,7 @@ fn base(hostname: &str, claim: Claim) -> DomainView {
         order: None,
         certificate: None,
         rollout: RolloutView::default(),
+        renewal: None,
         public_probe: None,
         partner: None,
         redirect_to: None,

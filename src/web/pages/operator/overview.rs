@@ -80,7 +80,7 @@ pub(in crate::web) async fn show(State(state): State<WebState>, _: Operator) -> 
 fn page(overview: &Overview, now: Moment, min_edges: usize) -> Page {
     let s = &overview.snapshot;
     let open = s.domains(|c| c.claim.is_open());
-    let served = s.domains(|c| c.standing == Some(Standing::Serving));
+    let served = s.domains(|c| c.standing.is_some_and(Standing::serves));
     let group = |g: &fleet::StuckGroup| Group {
         code: g.standing.code(),
         sentence: g.standing.sentence(),
@@ -176,7 +176,7 @@ fn bar(name: &'static str, tone: &'static str, n: i64, all: i64, href: Option<St
 fn movers(s: &Snapshot, open: i64, served: i64) -> Vec<Bar> {
     let mut bars = vec![bar(o::served(), "good", served, open, Some("/operator/domains?reason=serving".into()))];
     for actor in Actor::ALL {
-        let n = s.domains(|c| c.claim.is_open() && c.acts == *actor && c.standing != Some(Standing::Serving));
+        let n = s.domains(|c| c.claim.is_open() && c.acts == *actor && !c.standing.is_some_and(Standing::serves));
         let name = if *actor == Actor::Nobody { o::under_way() } else { actor_word(*actor) };
         let href = (*actor != Actor::Nobody).then(|| format!("/operator/domains?acts={}", actor.as_str()));
         bars.push(bar(name, actor_tone(*actor), n, open, href));

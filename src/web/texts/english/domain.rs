@@ -109,6 +109,8 @@ texts! {
     edges = "Edges";
     edges_serve(n, all) = "{n} of {all} serve it";
     edges_without(names) = "still without: {names}";
+    renewal = "Renewal";
+    renewal_why = "The certificate authority says why:";
     by_public_name = "By the public name";
     met = "the certificate in use was met";
     not_met = "the certificate in use was not met";

@@ -1,0 +1,583 @@
+//! Certificates follow one another for years: by the CA's window or by their own life, with and without budget, through outages
+//! and refusals, and never at the cost of the one in use.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use nameplate::acme::{AcmeError, Call, Kind, ProblemDoc};
+use nameplate::model::id::DomainId;
+use nameplate::model::ledger::Limit;
+use nameplate::model::moment::Moment;
+use nameplate::model::renewal::{Advice, Window};
+use nameplate::sandbox::ca::Windows;
+use nameplate::store::sql;
+
+use crate::support::rig::Rig;
+use crate::support::stores::{Kind as Database, TestStore};
+
+const HOUR: Duration = Duration::from_secs(3600);
+const DAY: Duration = Duration::from_secs(86_400);
+const NAME: &str = "support.acme.test";
+
+async fn live_as(rig: &Rig, name: &str) -> DomainId {
+    let tenant = rig.tenant("acme").await;
+    let id = rig.claim(&tenant, name).await;
+    rig.publish(&id, name).await;
+    rig.until_active(&id, HOUR).await;
+    id
+}
+
+async fn live(rig: &Rig) -> DomainId {
+    live_as(rig, NAME).await
+}
+
+async fn number(rig: &Rig, id: &DomainId, text: &'static str) -> i64 {
+    rig.count(sql(text).bind(id.as_str())).await
+}
+
+async fn certificates(rig: &Rig, id: &DomainId) -> i64 {
+    number(rig, id, "SELECT count(*) AS n FROM certificates WHERE domain_id = $1").await
+}
+
+async fn renew_at(rig: &Rig, id: &DomainId) -> Moment {
+    Moment::from_micros(number(rig, id, "SELECT renew_at AS n FROM renewals WHERE domain_id = $1").await)
+}
+
+/// The account's row of the ledger.
+async fn spent(rig: &Rig) -> i64 {
+    rig.count(sql("SELECT COALESCE(max(tat), 0) AS n FROM ledger WHERE key = 'account'")).await
+}
+
+fn refusal(status: u16, kind: &str) -> AcmeError {
+    AcmeError {
+        call: Call::NewOrder,
+        kind: Kind::Refused,
+        problem: ProblemDoc::new(serde_json::json!({
+            "type": format!("urn:ietf:params:acme:error:{kind}"), "detail": "no", "status": status,
+        })),
+        status: Some(status),
+        retry_after: None,
+        acted_on: false,
+        cause: None,
+    }
+}
+
+fn down() -> AcmeError {
+    AcmeError {
+        call: Call::NewOrder,
+        kind: Kind::Unreached,
+        problem: None,
+        status: None,
+        retry_after: None,
+        acted_on: false,
+        cause: None,
+    }
+}
+
+/// Days pass; at each the name is served with a certificate that is valid.
+async fn days(rig: &Rig, name: &str, days: u32) {
+    for day in 0..days {
+        rig.pass_quickly(DAY).await;
+        let serial = rig.serial_at_edge(name).unwrap_or_else(|| panic!("{name} is not served on day {day}"));
+        let ends = sql("SELECT not_after AS n FROM certificates WHERE serial = $1").bind(serial.as_str());
+        let ends = Moment::from_micros(rig.count(ends).await);
+        assert!(ends > rig.env.now(), "{name} is served with a certificate that ended {ends}, on day {day}");
+        rig.check_invariants().await;
+    }
+}
+
+#[tokio::test]
+async fn a_year_of_renewals_in_the_cas_windows_costs_one_order() {
+    let rig = Rig::new(301).await;
+    let id = live(&rig).await;
+    let first = rig.serial_at_edge(NAME).unwrap();
+    days(&rig, NAME, 64).await;
+    let story = rig.story(&id).await;
+    assert_eq!(certificates(&rig, &id).await, 2, "{story}");
+    assert_ne!(rig.serial_at_edge(NAME).unwrap(), first, "{story}");
+    let tells = rig.events(&id).await;
+    let after: Vec<&str> = tells.iter().map(String::as_str).skip_while(|kind| *kind != "order_opened").collect();
+    assert_eq!(
+        after,
+        [
+            "order_opened",
+            "key_ready",
+            "order_placed",
+            "challenge_published",
+            "challenge_announced",
+            "order_ready",
+            "finalized",
+            "certificate_stored",
+            "renewed",
+            "public_name_ok",
+        ],
+        "{story}"
+    );
+    days(&rig, NAME, 300).await;
+    // 60 to 62 days each: five renewals in 364 days.
+    assert_eq!(certificates(&rig, &id).await, 6, "{}", rig.story(&id).await);
+    // The first one of a CA that nobody knows yet waits its turn like any other; it is found to cost nothing, as are all that follow.
+    assert_eq!(rig.ca.ordered_at().len(), 1);
+    let alive = "SELECT count(*) AS n FROM certificates WHERE domain_id = $1 AND sealed_key IS NOT NULL";
+    assert_eq!(number(&rig, &id, alive).await, 1, "keys of those before are destroyed");
+    let keys = "SELECT count(*) AS n FROM orders WHERE domain_id = $1 AND sealed_key IS NOT NULL";
+    assert_eq!(number(&rig, &id, keys).await, 1);
+    let free = "SELECT count(*) AS n FROM grants g JOIN orders o ON o.id = g.order_id WHERE o.domain_id = $1 AND g.free = 1";
+    assert_eq!(number(&rig, &id, free).await, 4);
+    assert_eq!(rig.count(sql("SELECT count(*) AS n FROM spends")).await, 0);
+    // Asked about as often as it wants to be: four times a day.
+    let polls = rig.ca.polls().len();
+    assert!((1_300..1_600).contains(&polls), "{polls} polls");
+}
+
+#[tokio::test]
+async fn without_windows_a_third_of_the_life_is_left_and_each_order_waits_its_turn() {
+    let rig = Rig::new(302).await;
+    rig.ca.windows(Windows::None);
+    let id = live(&rig).await;
+    let begin = rig.env.now();
+    let at = renew_at(&rig, &id).await.since(begin);
+    assert!(at > 55 * DAY && at <= 60 * DAY, "{at:?}");
+    let before = spent(&rig).await;
+    days(&rig, NAME, 61).await;
+    assert_eq!(certificates(&rig, &id).await, 2, "{}", rig.story(&id).await);
+    assert!(spent(&rig).await > before, "an order that the CA did not ask for is charged");
+    assert_eq!(rig.count(sql("SELECT count(*) AS n FROM grants WHERE free = 1")).await, 0);
+    let lanes = "SELECT count(*) AS n FROM orders WHERE domain_id = $1 AND purpose = 'renew' AND lane = 'renewal'";
+    assert_eq!(number(&rig, &id, lanes).await, 1);
+    let times = 6;
+    days(&rig, NAME, times * 60).await;
+    assert!(certificates(&rig, &id).await >= 7, "{}", rig.story(&id).await);
+}
+
+#[tokio::test]
+async fn six_day_certificates_follow_one_another() {
+    for windows in [Windows::Usual, Windows::None] {
+        let rig = Rig::new(303).await;
+        rig.ca.state().live_for(160 * HOUR, HOUR);
+        rig.ca.windows(windows.clone());
+        let id = live(&rig).await;
+        days(&rig, NAME, 40).await;
+        let many = certificates(&rig, &id).await;
+        // 160 hours: every 106 hours by the window, every 72 to 80 by half of the life.
+        let wanted = if matches!(windows, Windows::None) { 12..=15 } else { 9..=11 };
+        assert!(wanted.contains(&many), "{many} certificates in 40 days with {windows:?}: {}", rig.story(&id).await);
+    }
+}
+
+/// B43: nonsense, errors, and a window that moves with every poll.
+#[tokio::test]
+async fn b43_a_window_past_absurd_moving_or_unreachable_is_an_ordinary_day() {
+    let rig = Rig::new(304).await;
+    let now = rig.env.now();
+    let advice = |start, end| Advice { window: Window { start, end }, explanation: None, retry_after: Some(6 * HOUR) };
+    // Over before it began: one renewal when the certificate is a day old, and its successor has a window of its own.
+    rig.ca.windows(Windows::Same(advice(now - 100 * DAY, now - 90 * DAY)));
+    let id = live(&rig).await;
+    days(&rig, NAME, 3).await;
+    let many = certificates(&rig, &id).await;
+    assert!((3..=4).contains(&many), "one a day at most: {many}");
+    for windows in [
+        Windows::Same(advice(now + 400 * DAY, now + 402 * DAY)),
+        Windows::Same(advice(now + 40 * DAY, now + 39 * DAY)),
+        Windows::Fail(Box::new(AcmeError { status: Some(500), kind: Kind::Failed, ..down() })),
+        Windows::Fail(Box::new(refusal(404, "malformed"))),
+    ] {
+        rig.ca.windows(windows.clone());
+        let (before, polls) = (certificates(&rig, &id).await, rig.ca.polls().len());
+        days(&rig, NAME, 50).await;
+        assert!(certificates(&rig, &id).await <= before + 1, "{windows:?}");
+        let asked = rig.ca.polls().len() - polls;
+        assert!(asked <= 50 * 4 + 10, "{asked} polls with {windows:?}");
+        rig.ca.windows(Windows::None);
+        days(&rig, NAME, 15).await;
+        assert!(certificates(&rig, &id).await > before, "its own time comes: {windows:?}");
+    }
+    // A window that is always a week ahead never comes; the certificate is renewed nevertheless.
+    let before = certificates(&rig, &id).await;
+    for _ in 0..85 {
+        let now = rig.env.now();
+        rig.ca.windows(Windows::Same(advice(now + 7 * DAY, now + 8 * DAY)));
+        days(&rig, NAME, 1).await;
+    }
+    assert_eq!(certificates(&rig, &id).await, before + 1, "{}", rig.story(&id).await);
+}
+
+/// B54 in small: the CA revokes what it issued, and the poll finds it; nobody has to do anything.
+#[tokio::test]
+async fn b54_a_window_pulled_forward_is_found_by_the_poll() {
+    let rig = Rig::new(305).await;
+    let id = live(&rig).await;
+    days(&rig, NAME, 10).await;
+    let serial = rig.serial_at_edge(NAME).unwrap();
+    let now = rig.env.now();
+    assert_eq!(rig.ca.state().revoke_all_of(NAME, now), 1);
+    days(&rig, NAME, 1).await;
+    let story = rig.story(&id).await;
+    assert_ne!(rig.serial_at_edge(NAME).unwrap(), serial, "{story}");
+    assert_eq!(rig.ca.ordered_at().len(), 1, "and it costs nothing: {story}");
+    let opened = rig.app.store.query(sql("SELECT detail FROM events WHERE kind = 'order_opened'")).await.unwrap();
+    assert!(opened[0].text("detail").unwrap().contains("https://ca.test/revoked"), "the explanation is kept");
+    assert!(rig.events(&id).await.iter().filter(|kind| *kind == "renewed").count() == 1, "{story}");
+}
+
+#[tokio::test]
+async fn a_ca_that_is_down_for_days_costs_tries_and_no_certificate() {
+    let rig = Rig::new(306).await;
+    let id = live(&rig).await;
+    days(&rig, NAME, 59).await;
+    rig.ca.windows(Windows::Fail(Box::new(down())));
+    rig.ca.refuse(std::iter::repeat_n(down(), 100_000));
+    let asked = rig.ca.asked();
+    days(&rig, NAME, 5).await;
+    let story = rig.story(&id).await;
+    let tries = rig.ca.asked() - asked;
+    assert!((3..=600).contains(&tries), "{tries} tries in five days: {story}");
+    assert_eq!(certificates(&rig, &id).await, 1, "{story}");
+    assert_eq!(rig.domain_text(&id, "standing").await.as_deref(), Some("renewal_retried"), "{story}");
+    rig.ca.refuse_nothing();
+    rig.ca.windows(Windows::Usual);
+    days(&rig, NAME, 2).await;
+    assert_eq!(certificates(&rig, &id).await, 2, "{}", rig.story(&id).await);
+    assert_eq!(rig.domain_text(&id, "standing").await.as_deref(), Some("serving"));
+}
+
+#[tokio::test]
+async fn a_refused_replaces_is_followed_by_a_plain_order() {
+    for (status, kind) in
+        [(409, "alreadyReplaced"), (400, "malformed"), (403, "unauthorized"), (409, "conflict"), (404, "malformed")]
+    {
+        let rig = Rig::new(307).await;
+        let id = live(&rig).await;
+        days(&rig, NAME, 59).await;
+        let before = spent(&rig).await;
+        rig.ca.refuse([refusal(status, kind)]);
+        days(&rig, NAME, 4).await;
+        let story = rig.story(&id).await;
+        assert_eq!(certificates(&rig, &id).await, 2, "{status} {kind}: {story}");
+        assert!(rig.events(&id).await.contains(&"replaces_refused".to_owned()), "{status} {kind}: {story}");
+        assert!(spent(&rig).await > before, "{status} {kind}: the plain order is charged");
+        assert_eq!(rig.count(sql("SELECT count(*) AS n FROM issuer_health WHERE halted IS NOT NULL")).await, 0, "{kind}");
+        let failed = "SELECT count(*) AS n FROM orders WHERE domain_id = $1 AND state = 'failed'";
+        assert_eq!(number(&rig, &id, failed).await, 0, "{status} {kind}: no try is lost");
+    }
+}
+
+#[tokio::test]
+async fn a_replaces_that_is_not_echoed_is_counted_like_any_order() {
+    let rig = Rig::new(308).await;
+    let id = live(&rig).await;
+    days(&rig, NAME, 64).await;
+    let honours = sql("SELECT honours_replaces AS n FROM issuers");
+    assert_eq!((certificates(&rig, &id).await, rig.count(honours).await), (2, 1));
+    rig.ca.overlook_replaces(true);
+    let before = spent(&rig).await;
+    days(&rig, NAME, 64).await;
+    assert_eq!(certificates(&rig, &id).await, 3, "{}", rig.story(&id).await);
+    assert!(spent(&rig).await > before, "it was charged after all");
+    let honours = sql("SELECT honours_replaces AS n FROM issuers");
+    assert_eq!(rig.count(honours).await, 0, "the next one waits its turn");
+    assert_eq!(rig.ca.ordered_at().len(), 2);
+    days(&rig, NAME, 64).await;
+    assert_eq!(rig.count(sql("SELECT count(*) AS n FROM grants WHERE free = 1")).await, 1);
+    assert_eq!(certificates(&rig, &id).await, 4);
+}
+
+/// Invariant 1: no renewal without an unbroken tie; with it back, the renewal that was due is made.
+#[tokio::test]
+async fn a_lost_tie_stops_renewals_and_a_half_of_it_does_not() {
+    let rig = Rig::new(309).await;
+    let id = live(&rig).await;
+    let target = rig.domain_text(&id, "target").await.unwrap();
+    days(&rig, NAME, 50).await;
+    // The record is gone, the name still passes through the tenant's own host: that is the tie, and it holds.
+    rig.unpublish_txt(&id, NAME).await;
+    nameplate::app::check::check_now(&rig.app, &id, "tenant").await.unwrap();
+    days(&rig, NAME, 14).await;
+    let story = rig.story(&id).await;
+    assert_eq!(rig.domain_text(&id, "tie").await.as_deref(), Some("weakened"), "{story}");
+    assert_eq!(certificates(&rig, &id).await, 2, "{story}");
+    // Now nothing is left.
+    rig.zones.remove(&format!("{NAME}. 60 IN CNAME {target}.")).unwrap();
+    nameplate::app::check::check_now(&rig.app, &id, "tenant").await.unwrap();
+    days(&rig, NAME, 65).await;
+    let story = rig.story(&id).await;
+    assert_eq!(rig.domain_text(&id, "tie").await.as_deref(), Some("lost"), "{story}");
+    assert_eq!(certificates(&rig, &id).await, 2, "{story}");
+    let opened = "SELECT count(*) AS n FROM orders WHERE domain_id = $1 AND purpose = 'renew'";
+    assert_eq!(number(&rig, &id, opened).await, 1, "nothing was opened: {story}");
+    rig.publish(&id, NAME).await;
+    nameplate::app::check::check_now(&rig.app, &id, "tenant").await.unwrap();
+    days(&rig, NAME, 2).await;
+    assert_eq!(certificates(&rig, &id).await, 3, "{}", rig.story(&id).await);
+}
+
+#[tokio::test]
+async fn a_tie_that_is_lost_while_a_renewal_is_under_way_ends_it() {
+    let rig = Rig::new(310).await;
+    let id = live(&rig).await;
+    days(&rig, NAME, 59).await;
+    rig.ca.refuse(std::iter::repeat_n(down(), 100_000));
+    days(&rig, NAME, 4).await;
+    let open = "SELECT count(*) AS n FROM orders WHERE domain_id = $1 AND state NOT IN ('issued', 'failed', 'lost')";
+    assert_eq!(number(&rig, &id, open).await, 1);
+    rig.unpublish_txt(&id, NAME).await;
+    let target = rig.domain_text(&id, "target").await.unwrap();
+    rig.zones.remove(&format!("{NAME}. 60 IN CNAME {target}.")).unwrap();
+    rig.ca.refuse_nothing();
+    nameplate::app::check::check_now(&rig.app, &id, "tenant").await.unwrap();
+    rig.pass(HOUR).await;
+    let story = rig.story(&id).await;
+    assert_eq!(number(&rig, &id, open).await, 0, "{story}");
+    assert!(rig.events(&id).await.contains(&"renewal_stopped".to_owned()), "{story}");
+    days(&rig, NAME, 5).await;
+    assert_eq!(certificates(&rig, &id).await, 1, "{story}");
+}
+
+/// B51: one bad name keeps no other from its certificate.
+#[tokio::test]
+async fn b51_siblings_renew_although_one_name_went_away() {
+    let rig = Rig::new(311).await;
+    let tenant = rig.tenant("acme").await;
+    let names = ["a.acme.test", "b.acme.test", "c.acme.test"];
+    let mut ids = Vec::new();
+    for name in names {
+        let id = rig.claim(&tenant, name).await;
+        rig.publish(&id, name).await;
+        rig.until_active(&id, HOUR).await;
+        ids.push(id);
+    }
+    rig.unpublish_txt(&ids[1], names[1]).await;
+    let target = rig.domain_text(&ids[1], "target").await.unwrap();
+    rig.zones.remove(&format!("{}. 60 IN CNAME {target}.", names[1])).unwrap();
+    rig.pass_quickly(66 * DAY).await;
+    assert_eq!(certificates(&rig, &ids[0]).await, 2);
+    assert_eq!(certificates(&rig, &ids[1]).await, 1, "{}", rig.story(&ids[1]).await);
+    assert_eq!(certificates(&rig, &ids[2]).await, 2);
+    rig.check_invariants().await;
+}
+
+/// B63 in small: what is due at once without windows waits for the budget, and none expires.
+#[tokio::test]
+async fn b63_many_due_at_once_wait_for_the_budget_and_none_expires() {
+    let rig = Rig::with_limit(312, "sqlite::memory:", Limit { burst: 10, per_secs: 36_000 }).await;
+    rig.ca.state().live_for(8 * DAY, HOUR);
+    rig.ca.windows(Windows::None);
+    let tenant = rig.tenant("acme").await;
+    let mut ids = Vec::new();
+    for n in 0..40 {
+        let name = format!("n{n}.acme.test");
+        let id = rig.claim(&tenant, &name).await;
+        rig.publish(&id, &name).await;
+        ids.push((id, name));
+    }
+    for (id, _) in &ids {
+        rig.until_active(id, 80 * HOUR).await;
+    }
+    let orders = rig.ca.ordered_at().len();
+    for _ in 0..20 {
+        rig.pass_quickly(DAY / 2).await;
+        for (id, name) in &ids {
+            let ends = number(&rig, id, "SELECT certificate_until AS n FROM domains WHERE id = $1").await;
+            assert!(Moment::from_micros(ends) > rig.env.now(), "{name} expired: {}", rig.story(id).await);
+        }
+    }
+    let renewed = rig.ca.ordered_at().len() - orders;
+    assert!(renewed >= 60, "{renewed} renewals of 40 names in ten days: {}", rig.story(&ids[0].0).await);
+    let at: Vec<Moment> = rig.ca.ordered_at();
+    let window = at.windows(12).map(|w| w[11].since(w[0])).min().unwrap();
+    assert!(window >= Duration::from_secs(3_600), "twelve orders within {window:?}");
+    rig.check_invariants().await;
+}
+
+/// A mass revocation: hundreds are replaced within hours, beside a budget that has room for ten.
+#[tokio::test]
+async fn hundreds_are_renewed_in_the_cas_window_without_budget() {
+    let rig = Rig::with_limit(313, "sqlite::memory:", Limit { burst: 300, per_secs: 10_800 }).await;
+    let tenant = rig.tenant("acme").await;
+    let mut ids = Vec::new();
+    for n in 0..200 {
+        let name = format!("n{n}.acme.test");
+        let id = rig.claim(&tenant, &name).await;
+        rig.publish(&id, &name).await;
+        ids.push((id, name));
+    }
+    for (id, _) in &ids {
+        rig.until_active(id, 80 * HOUR).await;
+    }
+    // Somebody's renewal showed that the CA keeps to it.
+    rig.app.store.execute(sql("UPDATE issuers SET honours_replaces = 1")).await.unwrap();
+    rig.pass_quickly(3 * DAY).await;
+    let before: BTreeSet<String> = ids.iter().map(|(_, name)| rig.serial_at_edge(name).unwrap()).collect();
+    let now = rig.env.now();
+    for (_, name) in &ids {
+        rig.ca.state().revoke_all_of(name, now);
+    }
+    let (ordered, full) = (rig.ca.ordered_at().len(), spent(&rig).await);
+    rig.pass_quickly(10 * HOUR).await;
+    let after: BTreeSet<String> = ids.iter().map(|(_, name)| rig.serial_at_edge(name).unwrap()).collect();
+    assert_eq!(before.intersection(&after).count(), 0, "all are replaced");
+    assert_eq!((rig.ca.ordered_at().len(), spent(&rig).await), (ordered, full), "and nothing was spent");
+    rig.check_invariants().await;
+}
+
+/// B53: a certificate that has just become valid is not served while the one before it is good.
+#[tokio::test]
+async fn b53_the_old_certificate_is_served_until_slow_clocks_take_the_new_one() {
+    for (backdated, waits) in [(HOUR, false), (Duration::ZERO, true)] {
+        let rig = Rig::new(314).await;
+        rig.ca.state().live_for(90 * DAY, backdated);
+        rig.ca.windows(Windows::None);
+        let id = live(&rig).await;
+        let first = rig.serial_at_edge(NAME).unwrap();
+        rig.pass_quickly(renew_at(&rig, &id).await.since(rig.env.now())).await;
+        while certificates(&rig, &id).await == 1 {
+            rig.turn().await;
+            assert!(rig.env.now() < renew_at(&rig, &id).await + HOUR, "{}", rig.story(&id).await);
+        }
+        rig.pass(Duration::from_secs(120)).await;
+        assert_eq!(rig.serial_at_edge(NAME).unwrap() == first, waits, "backdated by {backdated:?}");
+        rig.check_invariants().await;
+        rig.pass(HOUR).await;
+        assert_ne!(rig.serial_at_edge(NAME).unwrap(), first, "{}", rig.story(&id).await);
+        assert!(rig.events(&id).await.contains(&"renewed".to_owned()));
+    }
+}
+
+/// B54 with hands: by issuer, within the budget, once each, resumed after a crash, and given up.
+async fn replaced_on_request(rig: Rig) {
+    use nameplate::app::reissue;
+    use nameplate::store::reissues::{self, Selection};
+    rig.ca.windows(Windows::None);
+    let tenant = rig.tenant("acme").await;
+    let mut ids = Vec::new();
+    for n in 0..12 {
+        let name = format!("n{n}.acme.test");
+        let id = rig.claim(&tenant, &name).await;
+        rig.publish(&id, &name).await;
+        ids.push((id, name));
+    }
+    for (id, _) in &ids {
+        rig.until_active(id, 80 * HOUR).await;
+    }
+    rig.pass_quickly(4 * HOUR).await;
+    let (store, env) = (&rig.app.store, &rig.env);
+    let serials = |n: usize| rig.serial_at_edge(&ids[n].1).unwrap();
+    let none = Selection::Serials(vec!["04ff".to_owned()]);
+    assert_eq!(reissue::begin(store, env, &none, "operator", false).await.unwrap().id, None);
+    let two = Selection::Serials(vec![serials(0), serials(1), "04ff".to_owned()]);
+    let dry = reissue::begin(store, env, &two, "operator", true).await.unwrap();
+    assert_eq!((dry.id, dry.certificates), (None, 2));
+    let first = reissue::begin(store, env, &two, "operator", false).await.unwrap();
+    assert_eq!(first.certificates, 2);
+    // The rest, by issuer: what is on its way already is left out, and asking twice adds nothing.
+    let all = Selection::Issuer("main".to_owned());
+    let rest = reissue::begin(store, env, &all, "operator", false).await.unwrap();
+    assert_eq!(rest.certificates, 10);
+    assert_eq!(reissue::begin(store, env, &all, "operator", false).await.unwrap().certificates, 0);
+    let told = reissue::list(store, env).await.unwrap();
+    assert_eq!(told.iter().map(|p| (p.certificates, p.left)).collect::<Vec<_>>(), [(10, 10), (2, 2)]);
+    assert!(told[0].room_by.is_some());
+    let before: BTreeSet<String> = (0..12).map(serials).collect();
+    // Workers die on the way; what was asked for is written down.
+    for _ in 0..10 {
+        rig.scissors.set(usize::try_from(rig.hand.below(20)).unwrap() + 1);
+        for _ in 0..6 {
+            if rig.turn().await {
+                break;
+            }
+        }
+    }
+    rig.scissors.set(0);
+    rig.pass_quickly(20 * HOUR).await;
+    let after: BTreeSet<String> = (0..12).map(serials).collect();
+    assert_eq!(before.intersection(&after).count(), 0, "all are replaced: {}", rig.story(&ids[0].0).await);
+    assert!(reissue::list(store, env).await.unwrap().iter().all(|p| p.left == 0));
+    let again = "SELECT count(*) AS n FROM certificates WHERE domain_id = $1";
+    for (id, _) in &ids {
+        assert_eq!(number(&rig, id, again).await, 2, "once each: {}", rig.story(id).await);
+    }
+    // One that is given up leaves no order behind, and what is served as it is.
+    rig.ca.refuse(std::iter::repeat_n(down(), 1_000));
+    let third = reissue::begin(store, env, &Selection::Before(rig.env.now()), "operator", false).await.unwrap();
+    assert_eq!(third.certificates, 12);
+    rig.pass(HOUR).await;
+    let id = third.id.unwrap();
+    assert!(reissues::cancel(store, &id, rig.env.now()).await.unwrap());
+    assert!(!reissues::cancel(store, &id, rig.env.now()).await.unwrap());
+    rig.ca.refuse_nothing();
+    rig.pass(30 * HOUR).await;
+    let open = sql("SELECT count(*) AS n FROM orders WHERE state NOT IN ('issued', 'failed', 'lost')");
+    assert_eq!(rig.count(open).await, 0);
+    rig.check_invariants().await;
+}
+
+#[tokio::test]
+async fn b54_certificates_are_replaced_on_request_within_the_budget() {
+    replaced_on_request(Rig::with_limit(316, "sqlite::memory:", Limit { burst: 5, per_secs: 18_000 }).await).await;
+}
+
+#[tokio::test]
+async fn certificates_are_replaced_on_request_on_postgres() {
+    let store = TestStore::blank(Database::Postgres).await;
+    replaced_on_request(Rig::with_limit(317, &store.url, Limit { burst: 5, per_secs: 18_000 }).await).await;
+    store.remove().await;
+}
+
+#[tokio::test]
+async fn renewals_on_postgres() {
+    let store = TestStore::blank(Database::Postgres).await;
+    let rig = Rig::on(315, &store.url).await;
+    rig.ca.state().live_for(8 * DAY, HOUR);
+    let id = live(&rig).await;
+    days(&rig, NAME, 20).await;
+    assert!(certificates(&rig, &id).await >= 4, "{}", rig.story(&id).await);
+    assert_eq!(rig.ca.ordered_at().len(), 1);
+    rig.ca.overlook_replaces(true);
+    rig.ca.refuse([refusal(409, "alreadyReplaced")]);
+    days(&rig, NAME, 14).await;
+    assert!(certificates(&rig, &id).await >= 6, "{}", rig.story(&id).await);
+    store.remove().await;
+}
+
+/// What a routine look sees in time: a CAA record that forbids the next certificate is told with the day on which that matters.
+#[tokio::test]
+async fn a_permission_that_was_taken_away_is_told_with_the_date_and_ends_when_it_heals() {
+    use nameplate::app::show;
+    use nameplate::model::records::ApexRoute;
+    let rig = Rig::new(318).await;
+    let id = live(&rig).await;
+    days(&rig, NAME, 5).await;
+    let view = async || show::domain(&rig.app.store, &ApexRoute::default(), &id, rig.env.now()).await.unwrap().unwrap();
+    let before = view().await.renewal.unwrap();
+    assert!(
+        !before.at_risk && before.sentence.contains("certificate authority asks for that between"),
+        "{}",
+        before.sentence
+    );
+    let hostile = "acme.test. 60 IN CAA 0 issue \"other.example\"";
+    rig.zones.add(hostile).unwrap();
+    // A day of routine looks, which only read.
+    for _ in 0..24 * 6 {
+        while nameplate::app::routine::batch(&rig.app).await.unwrap().more {}
+        rig.pass_quickly(Duration::from_secs(600)).await;
+    }
+    let told = view().await;
+    let (risk, day) = (told.renewal.clone().unwrap(), before.at.in_words());
+    assert!(risk.at_risk && risk.sentence.starts_with(&format!("Renewal will fail on {day} unless")), "{}", risk.sentence);
+    assert!(told.serving && told.sentence.starts_with("Visitors are served"), "{}", told.sentence);
+    let consequences: Vec<String> = told.checks.iter().map(|c| c.consequence.clone()).collect();
+    assert!(consequences.iter().any(|c| c.contains("will fail") && c.contains(&day)), "{consequences:?}");
+    // Past its moment no order is spent on it, and the old certificate is served.
+    let ordered = rig.ca.asked();
+    days(&rig, NAME, 60).await;
+    let waits = view().await.renewal.unwrap();
+    assert!(waits.sentence.contains("waits for this"), "{}", waits.sentence);
+    assert_eq!((rig.ca.asked(), certificates(&rig, &id).await), (ordered, 1), "{}", rig.story(&id).await);
+    rig.zones.remove(hostile).unwrap();
+    nameplate::app::check::check_now(&rig.app, &id, "tenant").await.unwrap();
+    days(&rig, NAME, 1).await;
+    assert_eq!(certificates(&rig, &id).await, 2, "{}", rig.story(&id).await);
+    let after = view().await.renewal.unwrap();
+    assert!(!after.at_risk && after.at > rig.env.now() + 50 * DAY, "{}", after.sentence);
+}
