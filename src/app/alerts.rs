@@ -4,6 +4,7 @@
 //! an alert's unique row decides who raises it, and its event is written in the same transaction.
 
 use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::json;
@@ -20,7 +21,7 @@ use crate::model::moment::Moment;
 use crate::model::outcome::NewEvent;
 use crate::model::standing::Standing;
 use crate::store::alerts::{self, AlertRow, Ending};
-use crate::store::{Tx, census, issuer_health, issuers, mail_items, pulse, webhooks};
+use crate::store::{Tx, issuer_health, issuers, mail_items, pulse, webhooks};
 
 /// Many certificates that end for one cause.
 const TOGETHER: &str = "certificates_ending";
@@ -28,6 +29,8 @@ const TOGETHER: &str = "certificates_ending";
 const PAGE: i64 = 200;
 /// Failures in a row from which on an issuer is unwell.
 const UNWELL: i64 = 5;
+/// How long the longest lifetime is taken as known.
+const LOOKED_UP_FOR: Duration = Duration::from_secs(3600);
 /// How long mail may wait before that is an alert.
 const MAIL_LATE: Duration = Duration::from_secs(3600);
 
@@ -38,11 +41,42 @@ pub struct AlertSettings {
     pub thresholds: Thresholds,
     /// After which silence the workers count as stopped.
     pub workers_silent: Duration,
+    /// What was found out and holds for a while.
+    longest: LongestLife,
+}
+
+impl AlertSettings {
+    /// As decided.
+    pub fn new(thresholds: Thresholds, workers_silent: Duration) -> Self {
+        AlertSettings { thresholds, workers_silent, longest: LongestLife::default() }
+    }
 }
 
 impl Default for AlertSettings {
     fn default() -> Self {
-        AlertSettings { thresholds: Thresholds::default(), workers_silent: Duration::from_secs(600) }
+        AlertSettings::new(Thresholds::default(), Duration::from_secs(600))
+    }
+}
+
+/// The longest lifetime of a certificate in use, looked up once an hour: what ends later than a share of it is left unread. One
+/// that is issued meanwhile and lasts longer has most of its life before it.
+#[derive(Clone, Debug, Default)]
+pub struct LongestLife(Arc<Mutex<Option<(Moment, i64)>>>);
+
+impl LongestLife {
+    async fn horizon(&self, app: &App, percent: i64) -> Result<Moment, AppError> {
+        let now = app.env.now();
+        let known = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let life = match known {
+            Some((at, life)) if now.since(at) < LOOKED_UP_FOR => life,
+            _ => {
+                let life = alerts::longest_life(&app.store).await?;
+                *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((now, life));
+                life
+            }
+        };
+        // Rounded up: the shares themselves are compared to the microsecond.
+        Ok(Moment::from_micros(now.micros().saturating_add((life / 100 + 1).saturating_mul(percent + 1))))
     }
 }
 
@@ -127,9 +161,10 @@ async fn raise_ending(app: &App, settings: &AlertSettings, unwell: &[(String, St
     let (loosest, now) = (settings.thresholds.loosest(), app.env.now());
     let served = alerts::served_ending(&app.store, loosest, now, PAGE).await?;
     let mut raised = raise(app, settings, unwell, &served, now).await?;
+    let horizon = settings.longest.horizon(app, loosest).await?;
     let mut after = String::new();
     loop {
-        let page = alerts::ending_within(&app.store, loosest, now, &after, PAGE).await?;
+        let page = alerts::ending_within(&app.store, loosest, now, horizon, &after, PAGE).await?;
         let Some(last) = page.last() else { return Ok(raised) };
         after = last.domain_id.to_string();
         raised += raise(app, settings, unwell, &page, now).await?;
@@ -275,25 +310,17 @@ async fn of_the_platform(
             format!("the workers have done nothing for {} minutes: nothing is renewed", minutes(at)),
         ));
     }
-    let census = census::take(&app.store, now, FRESH_EDGE).await?;
-    if let Some(since) = census.overdue_since
+    if let Some(since) = pulse::overdue_since(&app.store, now).await?
         && now.since(since) >= settings.workers_silent
     {
-        out.push(Condition::of(
-            "work_overdue",
-            "domains",
-            format!("a domain has been due for {} minutes and nobody works on it", minutes(since)),
-        ));
+        let said = format!("a domain has been due for {} minutes and nobody works on it", minutes(since));
+        out.push(Condition::of("work_overdue", "domains", said));
     }
-    let edges = census.edges_counted + census.edges_silent + census.edges_lost;
-    let counted = usize::try_from(census.edges_counted).unwrap_or(0);
-    if edges > 0 && counted < app.settings.min_edges {
-        let wanted = app.settings.min_edges;
-        out.push(Condition::of(
-            "edges_missing",
-            "edges",
-            format!("{counted} edges count and {wanted} must: nothing is ordered until they do"),
-        ));
+    let (enrolled, counted) = pulse::edges(&app.store, now - FRESH_EDGE).await?;
+    let wanted = app.settings.min_edges;
+    if enrolled > 0 && usize::try_from(counted).unwrap_or(0) < wanted {
+        let said = format!("{counted} edges count and {wanted} must: nothing is ordered until they do");
+        out.push(Condition::of("edges_missing", "edges", said));
     }
     for (issuer, said) in unwell {
         let mut one =
@@ -402,7 +429,7 @@ async fn grow(app: &App, tx: &mut Tx, alert: &AlertRow, c: &Condition, now: Mome
         }
         return Ok(());
     }
-    tx.execute(alerts::count(&alert.id, c.many)).await?;
+    tx.execute(alerts::count(&alert.id, c.many, &c.said)).await?;
     if level::step(true, Some(alert.clear_since), now) == Step::Stay {
         tx.execute(alerts::clear(&alert.id, None)).await?;
     }

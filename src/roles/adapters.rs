@@ -173,8 +173,7 @@ pub(super) fn telling(config: &Config, app: &App) -> Result<Telling, StartError>
         brand: config.brand.name.clone(),
         public_url: config.server.public_url.as_ref().map(|url| url.as_str().to_owned()),
     };
-    let alerts =
-        AlertSettings { thresholds: config.alerts.thresholds.clone(), workers_silent: config.alerts.workers_silent };
+    let alerts = AlertSettings::new(config.alerts.thresholds.clone(), config.alerts.workers_silent);
     Ok(Telling { notifier: Notifier::new(app.clone(), Arc::new(hooks), mailer, settings), alerts })
 }
 

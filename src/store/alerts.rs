@@ -90,13 +90,23 @@ fn ending(row: &Row, served_another: bool) -> StoreResult<Ending> {
     })
 }
 
-/// The longest lifetime that a certificate is counted on to have: what ends later than a share of it is not looked at.
-const LONGEST_LIFE: i64 = 400 * 86_400_000_000;
+/// The longest lifetime of a certificate in use, in microseconds.
+pub async fn longest_life(store: &Store) -> StoreResult<i64> {
+    let stmt = sql("SELECT COALESCE(MAX(c.not_after - c.not_before), 0) AS n FROM domains d \
+         JOIN certificates c ON c.id = d.certificate_id WHERE d.certificate_until IS NOT NULL");
+    store.query(stmt).await?.first().map_or(Ok(0), |row| row.int("n"))
+}
 
-/// Live names in order of their ids whose certificate has at most `percent` hundredths of its lifetime left, and which no alert
-/// tells of as tightly as it should by now.
-pub async fn ending_within(store: &Store, percent: i64, now: Moment, after: &str, limit: i64) -> StoreResult<Vec<Ending>> {
-    let horizon = Moment::from_micros(now.micros().saturating_add(LONGEST_LIFE / 100 * percent));
+/// Live names in order of their ids whose certificate ends before `horizon` and has at most `percent` hundredths of its lifetime
+/// left, and which no alert tells of as tightly as it should by now.
+pub async fn ending_within(
+    store: &Store,
+    percent: i64,
+    now: Moment,
+    horizon: Moment,
+    after: &str,
+    limit: i64,
+) -> StoreResult<Vec<Ending>> {
     let stmt = sql("SELECT d.id AS domain_id, d.tenant_id, d.hostname, d.standing, c.id AS certificate_id, c.not_before, \
            c.not_after, o.state AS order_state, i.name AS issuer \
          FROM domains d JOIN certificates c ON c.id = d.certificate_id \
@@ -221,9 +231,12 @@ pub fn clear(id: &AlertId, since: Option<Moment>) -> Stmt {
     sql("UPDATE alerts SET clear_since = $2 WHERE id = $1 AND resolved_at IS NULL").bind(id.as_str()).bind(since)
 }
 
-/// Brings the count up to date, without telling.
-pub fn count(id: &AlertId, many: i64) -> Stmt {
-    sql("UPDATE alerts SET many = $2 WHERE id = $1 AND resolved_at IS NULL AND many <> $2").bind(id.as_str()).bind(many)
+/// Brings the count and its words up to date, without telling.
+pub fn count(id: &AlertId, many: i64, said: &str) -> Stmt {
+    sql("UPDATE alerts SET many = $2, said = $3 WHERE id = $1 AND resolved_at IS NULL AND many <> $2")
+        .bind(id.as_str())
+        .bind(many)
+        .bind(said)
 }
 
 /// It is told again, as it is worse by now; one row changes, for whoever was first.
