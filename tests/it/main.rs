@@ -101,3 +101,4 @@ mod support;
 mod web_serve;
 mod webhooks;
 mod webhooks_api;
+mod webhooks_wire;
