@@ -172,8 +172,11 @@ pub(super) async fn run(surroundings: &Surroundings, args: WebhookArgs, out: &mu
             deliveries(&all(&api, &at(&id, "/deliveries"), &question).await?, out)
         }
         WebhookCommand::Replay { id, event, given_up_since } => {
-            let body = json!({ "event": event, "given_up_since": given_up_since });
-            let done: Value = api.send(api.request(Method::POST, &at(&id, "/replay")).json(&body)).await?;
+            let question = match (&event, &given_up_since) {
+                (Some(event), _) => query(&[("event", event)]),
+                (None, since) => query(&[("given_up_since", since.as_deref().unwrap_or_default())]),
+            };
+            let done: Value = api.send(api.request(Method::POST, &at(&id, &format!("/replay?{question}")))).await?;
             if out.json {
                 out.document(&done)?;
             } else {

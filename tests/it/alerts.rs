@@ -291,7 +291,7 @@ async fn whoever_dies_while_raising_leaves_nothing_and_the_next_one_raises() {
         told.rig.scissors.set(cut);
         tokio::select! {
             biased;
-            _ = app::alerts::pass(&told.rig.app, &told.alerts) => {}
+            _ = told.watch() => {}
             () = told.rig.scissors.reached() => {}
         }
         told.rig.scissors.set(0);

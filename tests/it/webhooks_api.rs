@@ -108,20 +108,20 @@ async fn deliveries_are_listed_tried_and_sent_again() {
     told.receivers.up();
     // Not later, but now, as it was asked for.
     told.rig.hand.advance(Duration::from_secs(61));
-    assert_eq!(api("POST", "/replay", Some(json!({ "event": event }))).await.json()["replayed"], 1);
+    assert_eq!(api("POST", &format!("/replay?event={event}"), None).await.json()["replayed"], 1);
     told.beats(Duration::from_secs(300)).await;
     assert_eq!(told.receivers.kinds(), ["claimed"]);
-    assert_eq!(api("POST", "/replay", Some(json!({ "event": event }))).await.json()["replayed"], 1);
+    assert_eq!(api("POST", &format!("/replay?event={event}"), None).await.json()["replayed"], 1);
     told.beats(Duration::from_secs(60)).await;
     let taken = told.receivers.taken();
     assert_eq!((taken.len(), &taken[0].id), (2, &taken[1].id), "sent again under the same id");
-    for (body, code) in [
-        (json!({}), "replay_unclear"),
-        (json!({ "event": event, "given_up_since": "2020-01-01T00:00:00Z" }), "replay_unclear"),
-        (json!({ "given_up_since": "yesterday" }), "time_invalid"),
-        (json!({ "event": "evt_00000000000000000000000000000000" }), "delivery_not_found"),
+    for (query, code) in [
+        (String::new(), "replay_unclear"),
+        (format!("?event={event}&given_up_since=2020-01-01T00:00:00Z"), "replay_unclear"),
+        ("?given_up_since=yesterday".to_owned(), "time_invalid"),
+        ("?event=evt_00000000000000000000000000000000".to_owned(), "delivery_not_found"),
     ] {
-        assert_eq!(api("POST", "/replay", Some(body)).await.problem().1, code);
+        assert_eq!(api("POST", &format!("/replay{query}"), None).await.problem().1, code);
     }
     let tried = api("POST", "/test", None).await;
     assert_eq!(tried.status, 202);

@@ -13,7 +13,7 @@ use crate::model::id::EventId;
 use crate::model::moment::Moment;
 use crate::store::deliveries;
 use crate::web::auth::ApiCaller;
-use crate::web::input::{Asked, Id, Json, NoQuery};
+use crate::web::input::{Asked, Id, NoQuery};
 use crate::web::problem::Problem;
 use crate::web::state::WebState;
 
@@ -69,15 +69,15 @@ pub(in crate::web) async fn list_deliveries(
 }
 
 /// What is sent again.
-#[derive(Deserialize, ToSchema)]
+#[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
-#[schema(as = Replay, example = json!({ "event": "evt_019b0000000070008000000000000001" }))]
-pub(in crate::web) struct ReplayBody {
+#[into_params(parameter_in = Query)]
+pub(in crate::web) struct ReplayQuery {
     /// One event, whatever became of it.
-    #[schema(nullable = true, pattern = "^evt_[0-9a-f]{32}$")]
+    #[param(pattern = "^evt_[0-9a-f]{32}$", example = "evt_019b0000000070008000000000000001")]
     event: Option<String>,
     /// Or everything that was given up of what was handed out since then.
-    #[schema(nullable = true, format = "date-time")]
+    #[param(format = DateTime, example = "2027-01-15T08:00:00Z")]
     given_up_since: Option<String>,
 }
 
@@ -93,19 +93,17 @@ pub(in crate::web) struct ReplayedBody {
 ///
 /// Under the same `webhook-id` as before, so that a receiver that had it already can tell.
 #[utoipa::path(post, path = "/api/v1/webhooks/{id}/replay", tag = "Webhooks", operation_id = "replayDeliveries",
-    params(("id" = String, Path, description = "The webhook's id.", example = "whk_019b0000000070008000000000000001")),
-    request_body = ReplayBody,
+    params(("id" = String, Path, description = "The webhook's id.", example = "whk_019b0000000070008000000000000001"), ReplayQuery),
     responses(
         (status = 200, description = "How much is sent again.", body = ReplayedBody),
         (status = 404, description = "`webhook_not_found`, `delivery_not_found`"),
-        (status = 422, description = "`replay_unclear`, `time_invalid`, `wrong_fields`"),
+        (status = 422, description = "`replay_unclear`, `time_invalid`"),
     ))]
 pub(in crate::web) async fn replay_deliveries(
     State(state): State<WebState>,
     ApiCaller(caller): ApiCaller,
     Id(id): Id,
-    _: NoQuery,
-    Json(wanted): Json<ReplayBody>,
+    Asked(wanted): Asked<ReplayQuery>,
 ) -> Result<impl IntoResponse, Problem> {
     let webhook = own_webhook(&state, &caller, &id).await?;
     let (store, now) = (&state.app.store, state.app.env.now());
@@ -121,13 +119,13 @@ pub(in crate::web) async fn replay_deliveries(
             }
         }
         (None, Some(since)) => {
-            let wrong = || Problem::wrong("/given_up_since", "time_invalid", "Give a time such as 2027-01-15T08:00:00Z.");
+            let wrong = || Problem::wrong("given_up_since", "time_invalid", "Give a time such as 2027-01-15T08:00:00Z.");
             let since = Moment::from_rfc3339(&since).ok_or_else(wrong)?;
             store.execute(deliveries::replay_given_up(&webhook.id, since, now)).await?
         }
         _ => {
             let detail = "Name one event, or a time since when everything given up is sent again.";
-            return Err(Problem::wrong("/event", "replay_unclear", detail));
+            return Err(Problem::wrong("event", "replay_unclear", detail));
         }
     };
     Ok(axum::Json(ReplayedBody { replayed }))

@@ -26,7 +26,7 @@ use crate::web::state::WebState;
 /// A place to add.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[schema(as = NewWebhook, example = json!({ "url": "https://hooks.acme.com/nameplate", "kinds": ["active", "certificate_ending", "certificate_safe"] }))]
+#[schema(as = NewWebhook)]
 pub(in crate::web) struct NewWebhookBody {
     /// For which tenant, by id or slug; a tenant's token may leave it out.
     #[schema(nullable = true)]
@@ -35,7 +35,7 @@ pub(in crate::web) struct NewWebhookBody {
     #[serde(default)]
     platform: bool,
     /// Where requests go: https, a host name, a port of the web.
-    #[schema(max_length = 2000)]
+    #[schema(max_length = 2000, example = "https://hooks.acme.com/nameplate")]
     url: String,
     /// Of which kinds of events.
     #[schema(schema_with = words::event_kinds)]
