@@ -5,8 +5,10 @@ use std::time::Duration;
 use nameplate::app;
 use nameplate::model::alert::kinds::KINDS;
 use nameplate::model::issuer::IssuerNews;
-use nameplate::store::{alerts, issuer_health, issuers, pulse, sql};
+use nameplate::store::{alerts, deliveries, issuer_health, issuers, pulse, sql};
 
+use crate::support::rig::Rig;
+use crate::support::stores::{Kind, TestStore};
 use crate::support::told::Told;
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -301,6 +303,45 @@ async fn whoever_dies_while_raising_leaves_nothing_and_the_next_one_raises() {
         assert_eq!(names, ["\"n0.acme.test\"", "\"n1.acme.test\"", "\"n2.acme.test\""], "cut {cut}");
         assert_eq!(told.logged("certificate_ending").await, 3);
         assert_eq!(told.logged("alert_raised").await, 1);
+    }
+}
+
+#[tokio::test]
+async fn both_databases_tell_the_same_by_every_channel() {
+    for kind in [Kind::SqliteFile, Kind::Postgres] {
+        let test = TestStore::blank(kind).await;
+        let told = Told::on(Rig::on(11, &test.url).await).await;
+        let (tenant, ids) = told.live("acme", 2).await;
+        told.webhook(Some(&tenant), &["certificate_ending", "certificate_safe"]).await;
+        told.webhook(None, &["alert_raised", "alert_resolved"]).await;
+        for id in &ids {
+            told.lives(id, 90 * DAY).await;
+        }
+        told.rig.hand.advance(90 * DAY * 4 / 5);
+        told.beats(HOUR).await;
+        for id in &ids {
+            told.renewed(id, 90 * DAY).await;
+        }
+        told.beats(HOUR).await;
+        let mut kinds = told.receivers.kinds();
+        kinds.sort();
+        let wanted = [
+            "alert_raised",
+            "alert_resolved",
+            "certificate_ending",
+            "certificate_ending",
+            "certificate_safe",
+            "certificate_safe",
+        ];
+        assert_eq!(kinds, wanted, "{kind:?}");
+        assert_eq!(told.mailbox.all().len(), 2, "{kind:?}: {:?}", told.mailbox.all());
+        let store = &told.rig.app.store;
+        assert!(alerts::list(store, &alerts::AlertFilter::default(), 9).await.unwrap().is_empty());
+        let filter = alerts::AlertFilter { resolved: true, ..alerts::AlertFilter::default() };
+        assert_eq!(alerts::list(store, &filter, 9).await.unwrap().len(), 3);
+        assert!(deliveries::prune(store, told.rig.env.now() + DAY).await.unwrap() >= 6);
+        store.close().await;
+        test.remove().await;
     }
 }
 

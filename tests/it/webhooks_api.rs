@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use nameplate::store::sql;
+use nameplate::app::alerts;
+use nameplate::store::{census, sql};
 use serde_json::json;
 
 use crate::support::told::Told;
@@ -161,4 +162,40 @@ async fn alerts_are_listed_to_those_whom_they_concern() {
     told.beats(HOUR).await;
     assert!(list(&acme_token, "").await.is_empty());
     assert_eq!(list(&acme_token, "?resolved=true").await[0]["resolution"], "let_go");
+}
+
+#[tokio::test]
+async fn the_operators_pages_tell_what_is_wrong_and_for_what_cause() {
+    let web = Web::new(76).await;
+    let (acme, _) = web.tenant("acme").await;
+    let id = web.rig.claim(&acme, "a.acme.test").await;
+    web.rig.publish(&id, "a.acme.test").await;
+    web.rig.until_active(&id, HOUR).await;
+    let operator = web.signed_in_operator().await;
+    let quiet = web.page(&operator, "/operator/alerts").await.body;
+    assert!(quiet.contains("Nothing is wrong with the platform."), "{quiet}");
+    assert!(!web.page(&operator, "/operator/expiry").await.body.contains("<rect class=\"op-fill-act\""));
+    web.rig.hand.advance(Duration::from_secs(75 * 86_400));
+    web.rig.edge_follows().await;
+    let settings = alerts::AlertSettings::default();
+    alerts::pass(&web.rig.app, &settings).await.unwrap();
+    let operator = web.signed_in_operator().await;
+    let page = web.page(&operator, "/operator/alerts").await.body;
+    for text in [
+        "certificates_ending",
+        "work_overdue",
+        "less than 25 %",
+        &format!("/operator/domains/{id}"),
+        "The renewal is late on our side.",
+    ] {
+        assert!(page.contains(text), "{text} in {page}");
+    }
+    assert!(web.page(&operator, "/operator/expiry").await.body.contains("<rect class=\"op-fill-act\""));
+    let census = census::take(&web.rig.app.store, web.rig.env.now(), HOUR).await.unwrap();
+    assert!(census.alerts.contains(&("certificate_ending".to_owned(), 1)), "{:?}", census.alerts);
+    assert!(census.ending.iter().any(|(within, n)| within == "30d" && *n == 1), "{:?}", census.ending);
+    let hostile = "\"><script>alert('x')</script>";
+    web.rig.app.store.execute(sql("UPDATE alerts SET said = $1, kind = $1").bind(hostile)).await.unwrap();
+    let page = web.page(&operator, "/operator/alerts").await.body;
+    assert!(!page.contains(hostile) && page.contains("&#60;script&#62;"), "{page}");
 }
