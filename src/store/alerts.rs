@@ -177,7 +177,7 @@ pub fn escalate(domain: &DomainId, certificate: &CertificateId, threshold: i64, 
 
 /// Open alerts of domains that are over: the certificate was replaced and is not served any more, or the name is not live.
 pub async fn over(store: &Store, limit: i64) -> StoreResult<Vec<(AlertRow, bool)>> {
-    let stmt = sql("SELECT a.*, d.hostname, CASE WHEN d.claim = 'live' THEN 1 ELSE 0 END AS renewed \
+    let stmt = sql("SELECT a.*, d.hostname, CAST(CASE WHEN d.claim = 'live' THEN 1 ELSE 0 END AS BIGINT) AS renewed \
          FROM alerts a JOIN domains d ON d.id = a.domain_id \
          WHERE a.resolved_at IS NULL AND a.domain_id IS NOT NULL \
            AND (d.claim <> 'live' OR (COALESCE(d.certificate_id, '') <> a.certificate_id AND NOT EXISTS ( \

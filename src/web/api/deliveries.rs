@@ -77,7 +77,7 @@ pub(in crate::web) struct ReplayQuery {
     #[param(pattern = "^evt_[0-9a-f]{32}$", example = "evt_019b0000000070008000000000000001")]
     event: Option<String>,
     /// Or everything that was given up of what was handed out since then.
-    #[param(format = DateTime, example = "2027-01-15T08:00:00Z")]
+    #[param(value_type = Option<String>, format = DateTime, example = "2027-01-15T08:00:00Z")]
     given_up_since: Option<String>,
 }
 
