@@ -5,13 +5,14 @@
 //! Everything else here either prepares (a claim, a "check now", a removal, a grant) or shows.
 //!
 //! What always holds: a decision is made by `model` alone; whatever is acknowledged was committed; a step that lost its lease
-//! can write nothing. May import `store vault dns acme reach config telemetry env model`. To fake it: hand [`App`] scripted
+//! can write nothing. May import `store vault dns acme reach notify config telemetry env model`. To fake it: hand [`App`] scripted
 //! adapters, a hand-driven `Env` and a store in memory. How to get it wrong: decide by a value read before an await, call an
 //! adapter inside a transaction, or do a second effect in one step.
 
 pub mod account;
 mod act;
 pub mod advance;
+pub mod alerts;
 mod ask;
 pub mod authorities;
 pub mod bulk;
@@ -29,6 +30,7 @@ pub mod imports;
 mod keys;
 pub mod lap;
 pub mod links;
+pub mod notify;
 mod observe;
 pub mod offboard;
 pub mod pair;
@@ -42,6 +44,7 @@ pub mod sessions;
 pub mod show;
 pub mod tenants;
 pub mod tokens;
+pub mod webhooks;
 
 use std::sync::Arc;
 

@@ -1,5 +1,6 @@
 //! The one document that shows a domain: API, page and command line all render it.
 
+mod alerts;
 mod budget;
 mod build;
 mod document;
@@ -19,6 +20,7 @@ use crate::store::rollout::rollout;
 use crate::store::views::{self, DomainFilter, DomainRow, EventFilter};
 use crate::store::{Store, StoreResult, Tx};
 
+pub use alerts::{AlertView, DeliveryView, WebhookView};
 pub use budget::{BudgetView, LimitView};
 pub use document::{
     AttemptView, CertificateView, CheckView, DomainSummary, DomainView, EventView, OrderView, PartnerView, ProbeView,
@@ -62,6 +64,11 @@ pub async fn list(store: &Store, filter: &DomainFilter, limit: i64) -> StoreResu
 pub async fn events(store: &Store, filter: &EventFilter, limit: i64) -> StoreResult<Vec<EventView>> {
     let rows = views::events_after(&mut store.read().await?, filter, limit).await?;
     Ok(rows.into_iter().map(build::event).collect())
+}
+
+/// The document of an event.
+pub fn event_view(row: views::EventRow) -> EventView {
+    build::event(row)
 }
 
 /// All attempts at proof of a domain, oldest first.

@@ -64,6 +64,10 @@ pub(super) enum Command {
     PortalLink(PortalLinkArgs),
     /// Make a link that shows one domain's records to whoever owns its DNS, over the API
     HandOffLink(HandOffLinkArgs),
+    /// Manage the places that events are sent to, over the API
+    Webhook(super::webhook::WebhookArgs),
+    /// List what somebody should know of now, over the API
+    Alerts(super::webhook::AlertsArgs),
     /// What DNS providers need to know to set records themselves
     #[command(subcommand)]
     DomainConnect(super::domain_connect::DomainConnectCommand),

@@ -64,6 +64,12 @@ impl ApiClient {
         self.refusal(response).await
     }
 
+    /// Sends it, for an answer without a document.
+    pub(super) async fn done(&self, request: RequestBuilder) -> anyhow::Result<()> {
+        let response = request.send().await.with_context(|| format!("the API at {} cannot be reached", self.server))?;
+        if response.status().is_success() { Ok(()) } else { self.refusal(response).await }
+    }
+
     /// The error of an answer that says no.
     async fn refusal<T>(&self, response: Response) -> anyhow::Result<T> {
         let status = response.status();

@@ -35,6 +35,7 @@ mod surroundings;
 mod tenant;
 mod tenant_remove;
 mod token;
+mod webhook;
 
 pub use compose::load;
 pub use out::Out;

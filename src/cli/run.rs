@@ -8,7 +8,7 @@ use super::args::{Cli, Command, EdgeArgs};
 use super::compose::run_role;
 use super::{
     Out, Surroundings, backup, bench, bulk, certificate, config, doctor, domain, domain_connect, edge, explain, issuer,
-    links, manual, migrate, reissue, sandbox, simulate, tenant, token,
+    links, manual, migrate, reissue, sandbox, simulate, tenant, token, webhook,
 };
 use crate::config::Role;
 use crate::env::Env;
@@ -50,6 +50,8 @@ pub async fn run(surroundings: &Surroundings, env: &Env, out: &mut dyn Write, er
         Command::Imports(args) => bulk::imports(surroundings, args, &mut out).await,
         Command::PortalLink(args) => links::portal(surroundings, args, &mut out).await,
         Command::HandOffLink(args) => links::hand_off(surroundings, args, &mut out).await,
+        Command::Webhook(args) => webhook::run(surroundings, args, &mut out).await,
+        Command::Alerts(args) => webhook::alerts(surroundings, args, &mut out).await,
         Command::DomainConnect(command) => domain_connect::run(surroundings, file, command, &mut out),
         Command::Explain(args) => explain::run(surroundings, args, &mut out).await,
         Command::Backup(args) => backup::backup(surroundings, file, args, &mut out).await,

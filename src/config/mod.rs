@@ -9,6 +9,7 @@
 //! May import `model`. To fake it: [`Config::read`] takes texts, not the process's environment. How to get it wrong: read
 //! `std::env` anywhere else, or give a secret a default.
 
+mod alerts;
 mod api;
 mod brand;
 mod colour;
@@ -23,6 +24,7 @@ mod issuers;
 mod jobs;
 mod log;
 mod looks;
+mod mail;
 mod metrics;
 mod names;
 mod network;
@@ -41,6 +43,7 @@ mod sources;
 mod tests;
 mod vault;
 
+pub use alerts::AlertsConfig;
 pub use api::ApiConfig;
 pub use brand::{BrandConfig, SupportLink};
 pub use colour::Colour;
@@ -55,6 +58,7 @@ pub use issuers::{IssuerConfig, hmac_key};
 pub use jobs::JobsConfig;
 pub use log::{LogConfig, LogFormat};
 pub use looks::LooksConfig;
+pub use mail::{MailConfig, MailTls};
 pub use metrics::MetricsConfig;
 pub use names::NamesConfig;
 pub use network::Network;

@@ -1,11 +1,12 @@
 //! All sections together, and what each role cannot do without.
 
 use super::{
-    ApiConfig, BrandConfig, ConfigError, DatabaseConfig, DnsConfig, DomainConnectConfig, EdgeConfig, FeedConfig,
-    ImportsConfig, IssuerConfig, JobsConfig, Key, LogConfig, LooksConfig, MetricsConfig, NamesConfig, PortalConfig, Problem,
-    ReachConfig, Reader, RoutingConfig, ServerConfig, Sources, VaultConfig,
+    AlertsConfig, ApiConfig, BrandConfig, ConfigError, DatabaseConfig, DnsConfig, DomainConnectConfig, EdgeConfig,
+    FeedConfig, ImportsConfig, IssuerConfig, JobsConfig, Key, LogConfig, LooksConfig, MailConfig, MetricsConfig,
+    NamesConfig, PortalConfig, Problem, ReachConfig, Reader, RoutingConfig, ServerConfig, Sources, VaultConfig,
 };
 use crate::model::domain::RoutingMode;
+use crate::model::hook_url::HookRules;
 use crate::model::hostname::{Hostname, NameRules};
 use crate::model::records::ApexRoute;
 use crate::model::slug::Slug;
@@ -31,6 +32,8 @@ pub struct Config {
     pub edge: EdgeConfig,
     pub jobs: JobsConfig,
     pub imports: ImportsConfig,
+    pub alerts: AlertsConfig,
+    pub mail: Option<MailConfig>,
     pub metrics: MetricsConfig,
     pub log: LogConfig,
 }
@@ -79,6 +82,8 @@ impl Config {
             edge: EdgeConfig::read(r),
             jobs: JobsConfig::read(r),
             imports: ImportsConfig::read(r),
+            alerts: AlertsConfig::read(r),
+            mail: MailConfig::read(r),
             metrics: MetricsConfig::read(r),
             log: LogConfig::read(r),
         };
@@ -126,6 +131,11 @@ impl Config {
         reserved.dedup();
         let extra_suffixes = self.names.extra_suffixes.iter().map(|suffix| suffix.as_str().to_owned()).collect();
         NameRules { reserved_zones: reserved, extra_suffixes }
+    }
+
+    /// Which URLs webhooks may have.
+    pub fn hook_rules(&self) -> HookRules {
+        HookRules { ports: self.alerts.ports.clone(), loopback: self.reach.allow_loopback }
     }
 
     /// Where apex names are to point.

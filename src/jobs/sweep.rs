@@ -1,6 +1,7 @@
 //! The sweep: every domain that is due and has been for a while gets a new alarm, whatever became of the old one.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
@@ -8,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::Alarms;
 use crate::env::Env;
 use crate::model::id::DomainId;
-use crate::store::{Store, StoreResult, kept_answers, sql};
+use crate::store::{Store, StoreResult, kept_answers, pulse, sql};
 use crate::telemetry::Chain;
 use crate::telemetry::metrics::ControlMeters;
 
@@ -17,6 +18,9 @@ const OPTIMIZE_EVERY: Duration = Duration::from_secs(24 * 3600);
 
 /// How often answers whose time is up are removed.
 const PRUNE_EVERY: Duration = Duration::from_secs(15 * 60);
+
+/// How often other processes are told that the workers here are alive.
+const BEAT: Duration = Duration::from_secs(30);
 
 /// How the sweep runs.
 #[derive(Clone, Debug)]
@@ -52,12 +56,20 @@ pub struct Sweep {
     env: Env,
     settings: SweepSettings,
     meters: Arc<ControlMeters>,
+    beaten_at: AtomicI64,
 }
 
 impl Sweep {
     /// Over the domains of `store`, by the alarm clock `alarms`.
     pub fn new(store: &Store, alarms: Arc<dyn Alarms>, env: &Env, settings: SweepSettings) -> Self {
-        Sweep { store: store.clone(), alarms, env: env.clone(), settings, meters: Arc::default() }
+        Sweep {
+            store: store.clone(),
+            alarms,
+            env: env.clone(),
+            settings,
+            meters: Arc::default(),
+            beaten_at: AtomicI64::new(i64::MIN),
+        }
     }
 
     /// Says to these meters when it did its work.
@@ -80,7 +92,13 @@ impl Sweep {
             }
             tx.commit().await?;
         }
-        self.meters.swept(self.env.now(), ids.len());
+        let now = self.env.now();
+        // One write in half a minute is enough to tell that somebody works.
+        if self.beaten_at.load(Ordering::Relaxed) <= (now - BEAT).micros() {
+            pulse::beat(&self.store, pulse::SWEEP, now).await?;
+            self.beaten_at.store(now.micros(), Ordering::Relaxed);
+        }
+        self.meters.swept(now, ids.len());
         Ok(Swept { rearmed: ids.len(), removed })
     }
 

@@ -114,6 +114,10 @@ ids! {
     SessionId = "ses_";
     /// A bulk import of names.
     ImportId = "imp_";
+    /// Something that somebody should know of, until it is over.
+    AlertId = "alr_";
+    /// A place that events are sent to.
+    WebhookId = "whk_";
 }
 
 #[cfg(test)]

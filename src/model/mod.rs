@@ -4,6 +4,7 @@
 //! from its seed. Time comes in as a [`moment::Moment`], chance as bytes somebody else drew. Nothing in this folder may
 //! import another folder of the crate, nor a crate that touches the outside world.
 
+pub mod alert;
 pub mod bulk;
 pub mod bulk_plan;
 pub mod checks;
@@ -17,6 +18,7 @@ pub mod email;
 pub mod evidence;
 pub mod feed;
 pub mod feed_apply;
+pub mod hook_url;
 pub mod hostname;
 pub mod id;
 pub mod issuer;
@@ -36,6 +38,7 @@ pub mod providers;
 pub mod reason;
 pub mod records;
 pub mod renewal;
+pub mod retries;
 pub mod routine;
 pub mod search;
 pub mod secret;

@@ -4,13 +4,15 @@
 //! from whoever looked them up; here they are judged ([`address`]) and connected to as they are, never resolved again, so
 //! that what was judged is what is asked. A request follows no redirect itself (it says where it was sent, [`Sent`]), ends in
 //! bounded time and reads a bounded answer.
-//! [`document`] fetches small documents of strangers under the same rules, and believes trusted certificates only.
+//! [`document`] fetches small documents of strangers under the same rules, and believes trusted certificates only; [`hook`]
+//! sends them something, under the same rules again.
 //! May import `env` and `model`. How to get it wrong: hand it a name to resolve; widen the loopback exception beyond the
 //! sandbox; take an untrusted certificate for an error, where the question is just which one is served.
 
 pub mod address;
 pub mod document;
 mod error;
+pub mod hook;
 mod place;
 mod request;
 pub mod scripted;

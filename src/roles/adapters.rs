@@ -4,13 +4,17 @@ use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use rustls::RootCertStore;
 
 use super::StartError;
+use super::loops::Telling;
 use crate::acme::{Authority, HttpSettings, InstantAcme, Roots};
+use crate::app::alerts::AlertSettings;
 use crate::app::authorities::{Authorities, CaPlace};
 use crate::app::connect::{Finder, FinderSettings};
+use crate::app::notify::{Notifier, NotifySettings};
 use crate::app::{App, AppError, Settings, account};
 use crate::config::{Config, DnsConfig, DnsName, DomainConnectConfig, IssuerConfig, LooksConfig};
 use crate::dns::{self, AddressMap, Caps, Gate, Limits, Observers};
@@ -22,7 +26,9 @@ use crate::model::id::IssuerId;
 use crate::model::look::Platform;
 use crate::model::secret::Secret;
 use crate::model::traffic::Cap;
+use crate::notify::mail::{Mailer, Smtp};
 use crate::reach::document::{DocumentSettings, HttpsDocuments};
+use crate::reach::hook::{HookSettings, HttpHooks};
 use crate::reach::{PublicName, ReachSettings};
 use crate::store::Store;
 use crate::store::issuers::{self, IssuerSeed};
@@ -30,6 +36,9 @@ use crate::telemetry::metrics::ControlMeters;
 use crate::vault::request_signing::RequestSigner;
 use crate::vault::{Vault, VaultError};
 use crate::web::Connect;
+
+/// How long a receiver of webhooks may take for its answer.
+const HOOK_PATIENCE: Duration = Duration::from_secs(15);
 
 /// Where the operating system keeps its resolvers.
 const RESOLV_CONF: &str = "/etc/resolv.conf";
@@ -137,6 +146,35 @@ pub(super) fn finder(config: &Config, app: &App) -> Result<Option<Finder>, Start
         known_hosts: connect.known_hosts.iter().map(|name| name.as_str().to_owned()).collect(),
     };
     Ok(Some(Finder::new(app.clone(), documents, settings)))
+}
+
+/// What tells people and machines, as configured.
+pub(super) fn telling(config: &Config, app: &App) -> Result<Telling, StartError> {
+    let loopback = config.reach.allow_loopback;
+    let hooks = HttpHooks::new(&app.env, HookSettings { loopback, timeout: HOOK_PATIENCE }, None)?;
+    let mailer = match &config.mail {
+        None => None,
+        Some(mail) => {
+            let read = |path: &Path| {
+                std::fs::read(path).map_err(|e| StartError::Setting {
+                    key: "mail.roots_file".to_owned(),
+                    seen: format!("the file {} cannot be read: {e}", path.display()),
+                })
+            };
+            let roots = mail.roots_file.as_deref().map(read).transpose()?;
+            Some(Arc::new(Smtp::new(&app.env, mail, roots.as_deref())?) as Arc<dyn Mailer>)
+        }
+    };
+    let settings = NotifySettings {
+        rules: config.hook_rules(),
+        disable_after: config.alerts.disable_after,
+        operators: config.mail.as_ref().map(|mail| mail.operators.clone()).unwrap_or_default(),
+        mail_every: config.mail.as_ref().map_or(Duration::ZERO, |mail| mail.every),
+        brand: config.brand.name.clone(),
+        public_url: config.server.public_url.as_ref().map(|url| url.as_str().to_owned()),
+    };
+    let alerts = AlertSettings::new(config.alerts.thresholds.clone(), config.alerts.workers_silent);
+    Ok(Telling { notifier: Notifier::new(app.clone(), Arc::new(hooks), mailer, settings), alerts })
 }
 
 /// Who makes the links of those offers.

@@ -27,6 +27,7 @@ pub struct ControlPlane {
     feed: Feed,
     queue: Queue,
     finder: Option<Finder>,
+    telling: loops::Telling,
 }
 
 /// The listeners of `serve`.
@@ -82,7 +83,8 @@ impl ControlPlane {
             meters,
         };
         let finder = adapters::finder(config, &app)?;
-        Ok(ControlPlane { config: config.clone(), app, feed, queue, finder })
+        let telling = adapters::telling(config, &app)?;
+        Ok(ControlPlane { config: config.clone(), app, feed, queue, finder, telling })
     }
 
     /// Its store.
@@ -119,7 +121,7 @@ impl ControlPlane {
             stop.cancel();
             served
         };
-        let schedule = loops::schedule(&self.app, &self.feed, &self.queue, self.finder.clone());
+        let schedule = loops::schedule(&self.app, &self.feed, &self.queue, self.finder.clone(), &self.telling);
         let (web, (), _) = tokio::join!(web, self.feed.serve(listeners.feed, stop.clone()), schedule.run(stop.clone()));
         self.app.store.close().await;
         web.map_err(StartError::Web)
@@ -128,7 +130,7 @@ impl ControlPlane {
     /// Does the work alone, until told to stop; then drains and closes the database.
     pub async fn work(self, stop: CancellationToken) -> Result<(), StartError> {
         let _watching = self.watching(&stop).await?;
-        loops::schedule(&self.app, &self.feed, &self.queue, self.finder.clone()).run(stop).await;
+        loops::schedule(&self.app, &self.feed, &self.queue, self.finder.clone(), &self.telling).run(stop).await;
         self.app.store.close().await;
         Ok(())
     }

@@ -8,6 +8,7 @@ use crate::acme::AcmeError;
 use crate::config::ConfigError;
 use crate::edge::EdgeError;
 use crate::feed::FeedError;
+use crate::notify::mail::MailError;
 use crate::reach::ReachError;
 use crate::store::StoreError;
 use crate::vault::request_signing::RequestKeyError;
@@ -77,6 +78,9 @@ pub enum StartError {
     /// The requests through public names.
     #[error("requests through public names cannot be set up")]
     Reach(#[from] ReachError),
+    /// The settings for mail.
+    #[error("mail cannot be set up")]
+    Mail(#[from] MailError),
     /// The feed.
     #[error("the feed cannot be opened")]
     Feed(#[from] FeedError),

@@ -3,14 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::app::alerts::AlertSettings;
 use crate::app::connect::Finder;
-use crate::app::{App, account, bulk, dispatch, lap, offboard, renewal, routine};
+use crate::app::notify::Notifier;
+use crate::app::{App, account, alerts, bulk, dispatch, lap, offboard, renewal, routine};
 use crate::feed::Feed;
 use crate::jobs::door::Door;
 use crate::jobs::queue::Queue;
 use crate::jobs::schedule::Schedule;
 use crate::jobs::sweep::{Sweep, SweepSettings};
 use crate::model::moment::Moment;
+use crate::store::deliveries;
 use crate::telemetry::Chain;
 
 /// How long loops may take to finish once told to stop.
@@ -34,9 +37,24 @@ const WINDOWS: Duration = Duration::from_secs(60);
 /// How long imported names may stay unnoticed.
 const LAP: Duration = Duration::from_secs(2);
 
+/// How often alerts are looked for: a threshold that is crossed is told within a minute.
+const ALERTS: Duration = Duration::from_secs(20);
+/// How often the stream is looked at for what is to be told.
+const NOTIFY: Duration = Duration::from_secs(1);
+/// For so long what was delivered is kept, to be seen and sent again.
+const KEPT: Duration = Duration::from_secs(30 * 86_400);
+/// How often what is older is removed.
+const PRUNE: Duration = Duration::from_secs(3600);
+
+/// What tells people and machines.
+pub(super) struct Telling {
+    pub(super) notifier: Notifier,
+    pub(super) alerts: AlertSettings,
+}
+
 /// Everything that moves domains: workers and sweep, dispatcher, accounts, routine looks, relay; and the finder of offers, where
 /// Domain Connect is used.
-pub(super) fn schedule(app: &App, feed: &Feed, queue: &Queue, finder: Option<Finder>) -> Schedule {
+pub(super) fn schedule(app: &App, feed: &Feed, queue: &Queue, finder: Option<Finder>, telling: &Telling) -> Schedule {
     let sweep = Sweep::new(&app.store, Arc::new(queue.clone()), &app.env, SweepSettings::default());
     let sweep = sweep.counted_by(&app.meters);
     let schedule = Schedule::new(&app.env, GRACE)
@@ -68,6 +86,18 @@ pub(super) fn schedule(app: &App, feed: &Feed, queue: &Queue, finder: Option<Fin
         .when("imported names", Arc::default(), LAP, {
             let app = app.clone();
             move || import_lap(app.clone())
+        })
+        .when("alerts", Arc::default(), ALERTS, {
+            let (app, settings) = (app.clone(), telling.alerts.clone());
+            move || watch(app.clone(), settings.clone())
+        })
+        .when("notifications", Arc::default(), NOTIFY, {
+            let notifier = telling.notifier.clone();
+            move || tell(notifier.clone())
+        })
+        .when("old deliveries", Arc::default(), PRUNE, {
+            let app = app.clone();
+            move || forget(app.clone())
         })
         .with("relay", {
             let feed = feed.clone();
@@ -146,4 +176,26 @@ async fn import_lap(app: App) -> Option<Moment> {
             None
         }
     }
+}
+
+async fn watch(app: App, settings: AlertSettings) -> Option<Moment> {
+    match alerts::pass(&app, &settings).await {
+        Ok(_) => app.meters.watched(app.env.now()),
+        Err(error) => tracing::warn!(error = %Chain(&error), "alerts could not be looked for; trying again"),
+    }
+    None
+}
+
+async fn tell(notifier: Notifier) -> Option<Moment> {
+    if let Err(error) = notifier.round().await {
+        tracing::warn!(error = %Chain(&error), "what is to be told could not be sent; trying again");
+    }
+    None
+}
+
+async fn forget(app: App) -> Option<Moment> {
+    if let Err(error) = deliveries::prune(&app.store, app.env.now() - KEPT).await {
+        tracing::warn!(error = %Chain(&error), "old deliveries were not removed; they are tried again");
+    }
+    None
 }

@@ -50,6 +50,8 @@ pub fn text(places: &Places<'_>, outside: &Outside) -> String {
          # Its CA counts orders at most; whoever breaks things on purpose is not told to wait.\n\
          domain_certificates_burst = 0\nname_certificates_burst = 0\nfailures_burst = 0\nfailures_in_a_row_burst = 0\n\n\
          [reach]\nhttp_port = {plain_port}\nhttps_port = {tls_port}\nallow_loopback = true\n\n\
+         [mail]\nserver = {mail}\nport = {mail_port}\ntls = \"none\"\nfrom = \"domains@{PLATFORM_ZONE}\"\n\
+         operators = [\"operator@{PLATFORM_ZONE}\"]\nevery = \"10s\"\n\n\
          [feed]\nlisten = {feed}\nurl = {feed_url}\n\n\
          [edge]\nname = \"sandbox\"\nstate_dir = {edge_state}\nplain_listen = {plain}\ntls_listen = {tls}\n\
          upstream = {origin}\nexternal_port = {tls_port}\n",
@@ -61,6 +63,8 @@ pub fn text(places: &Places<'_>, outside: &Outside) -> String {
         zone = text(PLATFORM_ZONE),
         directory = text(&places.directory),
         ca_roots = path(places.ca_roots),
+        mail = text(&outside.mail.ip().to_string()),
+        mail_port = outside.mail.port(),
         plain_port = places.plain.port(),
         tls_port = places.tls.port(),
         feed = text(&places.feed.to_string()),

@@ -19,6 +19,7 @@ pub mod config;
 pub mod dns;
 pub mod home;
 pub mod issuer;
+pub mod mailbox;
 pub mod misbehave;
 pub mod origin;
 pub mod outside;

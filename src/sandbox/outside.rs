@@ -10,6 +10,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::dns::{DnsServer, EditError, Sockets, Who, ZoneStore};
 use super::issuer::{Choice, Issuer, IssuerError, Sight};
+use super::mailbox::Mailbox;
 use super::pebble::PebbleSettings;
 use super::{misbehave, origin, provider};
 use crate::dns::{AddressMap, Limits, Observers, Settings};
@@ -53,6 +54,8 @@ pub struct OutsidePorts {
     pub origin: TcpListener,
     /// The test CA.
     pub ca: TcpListener,
+    /// The mailbox.
+    pub mail: TcpListener,
     /// The port that stands for 80.
     pub edge_plain: u16,
 }
@@ -67,12 +70,16 @@ pub struct Outside {
     pub provider: SocketAddr,
     /// Where the application is.
     pub origin: SocketAddr,
+    /// Where mail is taken.
+    pub mail: SocketAddr,
+    /// What was taken; the pretend provider's server shows it at `/mail`.
+    pub mailbox: Mailbox,
     /// The recursive resolvers.
     pub resolvers: Vec<SocketAddr>,
     /// Where the zones' own servers are, by the address that DNS gives them.
     pub servers: BTreeMap<IpAddr, SocketAddr>,
     _dns: Vec<DnsServer>,
-    _pages: [AbortOnDropHandle<()>; 2],
+    _pages: [AbortOnDropHandle<()>; 3],
 }
 
 impl Outside {
@@ -110,12 +117,13 @@ impl Outside {
             }
         };
         let (provider, origin) = (ports.provider.local_addr()?, ports.origin.local_addr()?);
-        let mut beside = provider::router(zones.clone(), TENANT_ZONE);
+        let (mail, mailbox) = (ports.mail.local_addr()?, Mailbox::default());
+        let mut beside = provider::router(zones.clone(), TENANT_ZONE).merge(mailbox.page());
         if let Some(script) = issuer.script() {
             beside = beside.merge(misbehave::router(script));
         }
-        let pages = [page(ports.provider, beside), page(ports.origin, origin::router())];
-        Ok(Outside { zones, issuer, provider, origin, resolvers, servers, _dns: dns, _pages: pages })
+        let pages = [page(ports.provider, beside), page(ports.origin, origin::router()), post(ports.mail, mailbox.clone())];
+        Ok(Outside { zones, issuer, provider, origin, mail, mailbox, resolvers, servers, _dns: dns, _pages: pages })
     }
 }
 
@@ -135,6 +143,14 @@ async fn serve(zones: &ZoneStore, role: Who, running: &mut Vec<DnsServer>) -> io
     let at = server.address();
     running.push(server);
     Ok(at)
+}
+
+fn post(listener: TcpListener, mailbox: Mailbox) -> AbortOnDropHandle<()> {
+    AbortOnDropHandle::new(tokio::spawn(async move {
+        if let Err(error) = mailbox.serve(listener, None).await {
+            tracing::error!(%error, "the sandbox's mailbox takes no mail any more");
+        }
+    }))
 }
 
 fn page(listener: TcpListener, router: axum::Router) -> AbortOnDropHandle<()> {

@@ -21,6 +21,8 @@ pub struct Ports {
     pub origin: TcpListener,
     /// The test CA.
     pub ca: TcpListener,
+    /// The mailbox.
+    pub mail: TcpListener,
 }
 
 impl Ports {
@@ -34,6 +36,7 @@ impl Ports {
             provider: near(4053).await?,
             origin: near(4002).await?,
             ca: near(4014).await?,
+            mail: near(4025).await?,
         })
     }
 
@@ -47,6 +50,7 @@ impl Ports {
             provider: at(0).await?,
             origin: at(0).await?,
             ca: at(0).await?,
+            mail: at(0).await?,
         })
     }
 }

@@ -64,6 +64,7 @@ fn invitation(world: &World, portal: &str) -> String {
          Operators' sign-in    {url}/operator/sign-in\n  \
          Operator's token      {token}\n  \
          Pretend DNS provider  http://{provider}  (zone {TENANT_ZONE})\n{bad_days}  \
+         Mailbox               http://{provider}/mail\n  \
          Application           http://{origin}\n  API                   {url}/api/v1\n  Configuration         {config}\n\
          \n1. Open the portal's link, which signs in once as an admin of {TENANT}. Add {host}, paste the two records it\n   \
          shows at http://{provider}, and watch the page turn green. A fresh link:\n\

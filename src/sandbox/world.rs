@@ -112,8 +112,13 @@ impl World {
         let ports = settings.ports;
         let (web, feed) = (ports.web.local_addr()?, ports.feed.local_addr()?);
         let (plain, tls) = (ports.plain.local_addr()?, ports.tls.local_addr()?);
-        let outside_ports =
-            OutsidePorts { provider: ports.provider, origin: ports.origin, ca: ports.ca, edge_plain: plain.port() };
+        let outside_ports = OutsidePorts {
+            provider: ports.provider,
+            origin: ports.origin,
+            ca: ports.ca,
+            mail: ports.mail,
+            edge_plain: plain.port(),
+        };
         let outside = Outside::start(outside_ports, &settings.ca, home.dir(), env).await?;
         for line in home.read(ZONE_FILE).unwrap_or_default().lines() {
             outside.zones.add(line).map_err(OutsideError::Zone)?;

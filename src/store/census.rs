@@ -31,7 +31,40 @@ pub async fn take(store: &Store, now: Moment, fresh: Duration) -> StoreResult<Ce
         ..Census::default()
     };
     edges(&mut tx, &mut census, now - fresh).await?;
+    told(&mut tx, &mut census, now).await?;
     Ok(census)
+}
+
+/// What somebody should know of, and what waits to be told.
+async fn told(tx: &mut Tx, census: &mut Census, now: Moment) -> StoreResult<()> {
+    let day = |n: u64| now + Duration::from_secs(n * 86_400);
+    let ending = sql("SELECT CASE WHEN certificate_until < $1 THEN 'ended' WHEN certificate_until < $2 THEN '1d' \
+           WHEN certificate_until < $3 THEN '7d' WHEN certificate_until < $4 THEN '14d' \
+           WHEN certificate_until < $5 THEN '30d' ELSE 'later' END AS word, COUNT(*) AS n \
+         FROM domains WHERE certificate_until IS NOT NULL GROUP BY 1");
+    let ending = ending.bind(now).bind(day(1)).bind(day(7)).bind(day(14)).bind(day(30));
+    census.ending = words(&tx.fetch_all(ending).await?)?;
+    let open = sql("SELECT kind AS word, COUNT(*) AS n FROM alerts WHERE resolved_at IS NULL GROUP BY kind");
+    census.alerts = words(&tx.fetch_all(open).await?)?;
+    let waiting = [
+        (
+            "webhook",
+            sql("SELECT COUNT(*) AS n, MIN(d.created_at) AS since FROM deliveries d \
+            JOIN webhook_endpoints w ON w.id = d.endpoint_id WHERE d.state = 'pending' AND w.disabled_at IS NULL"),
+        ),
+        ("mail", sql("SELECT COUNT(*) AS n, MIN(created_at) AS since FROM mail_items WHERE state = 'pending'")),
+    ];
+    for (channel, stmt) in waiting {
+        if let Some(row) = tx.fetch_optional(stmt).await? {
+            census.pending.push((channel.to_owned(), row.int("n")?));
+            census.oldest.push((channel.to_owned(), row.opt_moment("since")?));
+        }
+    }
+    let off = sql("SELECT COUNT(*) AS n FROM webhook_endpoints WHERE disabled_at IS NOT NULL AND disabled_why <> 'asked'");
+    census.webhooks_off = single(&tx.fetch_all(off).await?)?;
+    let pulse = tx.fetch_optional(sql("SELECT at FROM pulses WHERE name = 'sweep'")).await?;
+    census.pulse = pulse.map(|row| row.moment("at")).transpose()?;
+    Ok(())
 }
 
 fn words(rows: &[Row]) -> StoreResult<Vec<(String, i64)>> {

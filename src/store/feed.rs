@@ -99,12 +99,17 @@ pub async fn number(tx: &mut Tx, owner: &str, now: Moment, limit: i64) -> StoreR
     let (last_seq, last_position) = (row.int("last_seq")?, row.int("last_position")?);
     let counts = tx
         .batch(vec![
-            sql("UPDATE outbox SET seq = numbered.n FROM (SELECT id, $1 + ROW_NUMBER() OVER (ORDER BY id) AS n FROM outbox \
-                 WHERE seq IS NULL ORDER BY id LIMIT $2) AS numbered WHERE outbox.id = numbered.id")
+            sql(
+                "UPDATE outbox SET seq = numbered.n FROM (SELECT id, $1 + ROW_NUMBER() OVER (ORDER BY id) AS n FROM outbox \
+                 WHERE seq IS NULL ORDER BY id LIMIT $2) AS numbered WHERE outbox.id = numbered.id",
+            )
             .bind(last_seq)
             .bind(limit),
-            sql("UPDATE events SET position = numbered.n FROM (SELECT id, $1 + ROW_NUMBER() OVER (ORDER BY id) AS n FROM events \
-                 WHERE position IS NULL ORDER BY id LIMIT $2) AS numbered WHERE events.id = numbered.id")
+            // Ids of one millisecond are in no order; what happened to one domain is.
+            sql("UPDATE events SET position = numbered.n FROM (SELECT w.id, \
+                   $1 + ROW_NUMBER() OVER (ORDER BY w.at, COALESCE(w.domain_seq, 0), w.id) AS n \
+                 FROM (SELECT id, at, domain_seq FROM events WHERE position IS NULL ORDER BY id LIMIT $2) AS w) AS numbered \
+                 WHERE events.id = numbered.id")
             .bind(last_position)
             .bind(limit),
         ])

@@ -11,6 +11,7 @@
 //! $n`) or a unique index. May import `config telemetry env model`; sqlx lives here. To fake it: open `sqlite::memory:`.
 //! How to get it wrong: read first and write by what was read, without a guard; or use now() in SQL.
 
+pub mod alerts;
 pub mod attempts;
 mod backup;
 pub mod bulk;
@@ -20,6 +21,7 @@ pub mod census;
 pub mod certificates;
 pub mod claims;
 pub mod contacts;
+pub mod deliveries;
 pub mod dispatching;
 pub mod domain_connect;
 pub mod edges;
@@ -36,12 +38,14 @@ pub mod kept_answers;
 pub mod lap;
 pub mod ledger;
 pub mod links;
+pub mod mail_items;
 pub mod offboarding;
 mod open;
 pub mod orders;
 pub mod outbox;
 pub mod pairs;
 pub mod portal;
+pub mod pulse;
 pub mod record;
 pub mod reissues;
 pub mod renewals;
@@ -58,6 +62,7 @@ pub mod tokens;
 pub mod vault_keys;
 pub mod views;
 mod wake;
+pub mod webhooks;
 
 pub use error::{StoreError, StoreResult};
 pub use open::{OpenSettings, Schema, Store};

@@ -81,6 +81,16 @@ routes! {
     token get "/api/v1/domains/{id}/evidence" => api::history::list_evidence;
     token get "/api/v1/events" => api::events::list_events;
     token get "/api/v1/explain" => api::explain::explain_hostname;
+    token get "/api/v1/alerts" => api::alerts::list_alerts;
+    token post "/api/v1/webhooks" => api::webhooks::create_webhook;
+    token get "/api/v1/webhooks" => api::webhooks::list_webhooks;
+    token get "/api/v1/webhooks/{id}" => api::webhooks::get_webhook;
+    token delete "/api/v1/webhooks/{id}" => api::webhooks::remove_webhook;
+    token post "/api/v1/webhooks/{id}/rotate-secret" => api::webhooks::rotate_webhook_secret;
+    token post "/api/v1/webhooks/{id}/enable" => api::webhooks::enable_webhook;
+    token post "/api/v1/webhooks/{id}/test" => api::deliveries::test_webhook;
+    token get "/api/v1/webhooks/{id}/deliveries" => api::deliveries::list_deliveries;
+    token post "/api/v1/webhooks/{id}/replay" => api::deliveries::replay_deliveries;
     token post "/api/v1/portal-links" => api::links::create_portal_link;
     token get "/api/v1/portal-links" => api::links::list_portal_links;
     token delete "/api/v1/portal-links/{id}" => api::links::revoke_portal_link;
@@ -145,6 +155,7 @@ routes! {
     token get "/operator/queue" => pages::operator::queue::show;
     token get "/operator/budget" => pages::operator::budget::show;
     token get "/operator/edges" => pages::operator::edges::show;
+    token get "/operator/alerts" => pages::operator::alerts::show;
     token get "/operator/expiry" => pages::operator::expiry::show;
 }
 

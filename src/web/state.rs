@@ -8,6 +8,7 @@ use super::live::Live;
 use crate::app::App;
 use crate::app::sessions::SessionSettings;
 use crate::config::{ApiConfig, Config, ImportsConfig, Network, PortalConfig};
+use crate::model::hook_url::HookRules;
 use crate::model::hostname::{Hostname, NameRules};
 use crate::model::records::ApexRoute;
 use crate::model::slug::Slug;
@@ -33,6 +34,8 @@ pub struct WebSettings {
     pub brand: Brand,
     /// Who makes links to DNS providers that set the records themselves; nobody while that is not used.
     pub connect: Option<Arc<Connect>>,
+    /// Which URLs webhooks may have.
+    pub hooks: HookRules,
 }
 
 impl WebSettings {
@@ -48,6 +51,7 @@ impl WebSettings {
             portal: config.portal.clone(),
             brand: Brand::new(&config.brand)?,
             connect: None,
+            hooks: config.hook_rules(),
         })
     }
 

@@ -64,8 +64,13 @@ impl Abroad {
         let (web, feed, plain, tls) = (at(&ports.web), at(&ports.feed), at(&ports.plain), at(&ports.tls));
         // The process binds these itself, in every life.
         drop((ports.web, ports.feed));
-        let outside_ports =
-            OutsidePorts { provider: ports.provider, origin: ports.origin, ca: ports.ca, edge_plain: plain.port() };
+        let outside_ports = OutsidePorts {
+            provider: ports.provider,
+            origin: ports.origin,
+            ca: ports.ca,
+            mail: ports.mail,
+            edge_plain: plain.port(),
+        };
         let outside = Outside::start(outside_ports, &Choice::Test, dir.path(), &env).await.unwrap();
         let places = Places {
             database: url.to_owned(),

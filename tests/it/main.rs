@@ -1,6 +1,7 @@
 //! The integration tests: one binary, one module per topic.
 
 mod acme_pebble;
+mod alerts;
 mod api;
 mod api_description;
 mod api_examples;
@@ -70,6 +71,7 @@ mod looks_bench;
 mod looks_flood;
 mod looks_lanes;
 mod looks_lap;
+mod mail;
 mod mutations;
 mod offboard;
 mod once_only;
@@ -82,6 +84,7 @@ mod portal_live;
 mod portal_sessions;
 mod preflight;
 mod processes;
+mod prometheus;
 mod queue;
 mod reach;
 mod renewal;
@@ -99,3 +102,6 @@ mod store_conformance;
 mod superseded;
 mod support;
 mod web_serve;
+mod webhooks;
+mod webhooks_api;
+mod webhooks_wire;

@@ -1,8 +1,10 @@
 //! The closed sets of words in the documents, as their description has them: written from the sets themselves.
 
 use serde::Serialize;
-use utoipa::openapi::schema::{Object, ObjectBuilder, SchemaType, Type};
+use utoipa::openapi::schema::{Array, ArrayBuilder, Object, ObjectBuilder, SchemaType, Type};
 
+use crate::model::alert::cause::Class;
+use crate::model::alert::kinds;
 use crate::model::bulk::{Format, ImportState, Verdict as RowVerdict};
 use crate::model::claim::Claim;
 use crate::model::domain::{HoldingState, TieState};
@@ -29,6 +31,22 @@ pub fn claim() -> Object {
 /// States of a tenant.
 pub fn tenant_status() -> Object {
     set(&[TenantStatus::Active, TenantStatus::Moving, TenantStatus::Suspended, TenantStatus::Deleted])
+}
+
+/// Whose trouble an alert is.
+pub(super) fn alert_class() -> Object {
+    set(Class::ALL)
+}
+
+/// What becomes of something that is sent.
+pub fn delivery_state() -> Object {
+    set(&["pending", "delivered", "dropped", "given_up"])
+}
+
+/// Kinds of events that can be subscribed to.
+pub fn event_kinds() -> Array {
+    let words: Vec<&str> = std::iter::once(kinds::EVERYTHING).chain(kinds::KINDS.iter().map(|kind| kind.word)).collect();
+    ArrayBuilder::new().items(set(&words)).min_items(Some(1)).build()
 }
 
 /// What is sent to a contact.

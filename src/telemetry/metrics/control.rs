@@ -10,7 +10,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use super::catalogue as names;
-use super::labels::{One, Three, build, class, counters, gauges, times, times_by};
+use super::labels::{One, Three, Two, build, class, counters, gauges, times, times_by};
 use super::register::{register, registry, text};
 use crate::model::moment::Moment;
 
@@ -33,6 +33,19 @@ const LANES: [&str; 3] = ["renewal", "single", "bulk"];
 const LOOK_LANES: [&str; 4] = ["check_now", "single", "routine", "bulk"];
 const PACKETS_TO: [&str; 2] = ["resolver", "server"];
 const EDGE_STATES: [&str; 4] = ["counted", "silent", "lost", "drained"];
+const WITHIN: [&str; 6] = ["ended", "1d", "7d", "14d", "30d", "later"];
+const ALERT_KINDS: [&str; 8] = [
+    "certificate_ending",
+    "certificates_ending",
+    "workers_stopped",
+    "work_overdue",
+    "edges_missing",
+    "issuer_unwell",
+    "webhook_disabled",
+    "mail_late",
+];
+const CHANNELS: [&str; 2] = ["webhook", "mail"];
+const DELIVERY_OUTCOMES: [&str; 2] = ["delivered", "failed"];
 const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
 /// What the database holds, counted.
@@ -62,6 +75,18 @@ pub struct Census {
     pub edges_behind: i64,
     /// The numbers that the furthest of those has yet to confirm.
     pub edges_lag: i64,
+    /// Live names by when their certificate ends.
+    pub ending: Vec<(String, i64)>,
+    /// Open alerts by kind.
+    pub alerts: Vec<(String, i64)>,
+    /// What waits to be delivered, by channel, and since when the oldest does.
+    pub pending: Vec<(String, i64)>,
+    /// See `pending`.
+    pub oldest: Vec<(String, Option<Moment>)>,
+    /// Webhooks that are switched off for their failures.
+    pub webhooks_off: i64,
+    /// When workers last went round.
+    pub pulse: Option<Moment>,
 }
 
 /// The meters of one control plane.
@@ -91,6 +116,15 @@ pub struct ControlMeters {
     edges: Family<One, Gauge>,
     edges_behind: Gauge,
     edges_lag: Gauge,
+    ending: Family<One, Gauge>,
+    alerts: Family<One, Gauge>,
+    deliveries: Family<Two, Counter>,
+    pending: Family<One, Gauge>,
+    oldest: Family<One, Gauge<f64, AtomicU64>>,
+    webhooks_off: Gauge,
+    pulse: Gauge<f64, AtomicU64>,
+    watched_at: AtomicI64,
+    watch_age: Gauge<f64, AtomicU64>,
 }
 
 impl Default for ControlMeters {
@@ -120,7 +154,21 @@ impl Default for ControlMeters {
             edges: gauges("state", &EDGE_STATES),
             edges_behind: Gauge::default(),
             edges_lag: Gauge::default(),
+            ending: gauges("within", &WITHIN),
+            alerts: gauges("kind", &ALERT_KINDS),
+            deliveries: Family::default(),
+            pending: gauges("channel", &CHANNELS),
+            oldest: Family::default(),
+            webhooks_off: Gauge::default(),
+            pulse: Gauge::default(),
+            watched_at: AtomicI64::new(i64::MIN),
+            watch_age: Gauge::default(),
         };
+        for channel in CHANNELS {
+            for outcome in DELIVERY_OUTCOMES {
+                drop(meters.deliveries.get_or_create(&[("channel", channel), ("outcome", outcome)]));
+            }
+        }
         let mut r = std::mem::take(&mut meters.registry);
         register(&mut r, &names::API_REQUESTS, meters.api.clone());
         register(&mut r, &names::API_SECONDS, meters.api_seconds.clone());
@@ -144,6 +192,14 @@ impl Default for ControlMeters {
         register(&mut r, &names::EDGES, meters.edges.clone());
         register(&mut r, &names::EDGES_BEHIND, meters.edges_behind.clone());
         register(&mut r, &names::EDGES_LAG, meters.edges_lag.clone());
+        register(&mut r, &names::DAYS_TO_EXPIRY, meters.ending.clone());
+        register(&mut r, &names::ALERTS_OPEN, meters.alerts.clone());
+        register(&mut r, &names::DELIVERIES, meters.deliveries.clone());
+        register(&mut r, &names::DELIVERIES_PENDING, meters.pending.clone());
+        register(&mut r, &names::DELIVERY_OLDEST, meters.oldest.clone());
+        register(&mut r, &names::WEBHOOKS_OFF, meters.webhooks_off.clone());
+        register(&mut r, &names::WORKERS_PULSE, meters.pulse.clone());
+        register(&mut r, &names::ALERTS_AGE, meters.watch_age.clone());
         register(&mut r, &names::CONTROL_BUILD, build());
         meters.registry = r;
         meters
@@ -216,9 +272,21 @@ impl ControlMeters {
         (at != i64::MIN).then(|| Moment::from_micros(at))
     }
 
+    /// A try to deliver something by `webhook` or `mail` ended: `delivered` or `failed`.
+    pub fn delivered(&self, channel: &'static str, outcome: &'static str) {
+        self.deliveries.get_or_create(&[("channel", channel), ("outcome", outcome)]).inc();
+    }
+
+    /// Alerts were looked for.
+    pub fn watched(&self, now: Moment) {
+        self.watched_at.store(now.micros(), Ordering::Relaxed);
+    }
+
     /// Takes over what the database said, or that it said nothing.
     pub fn set(&self, census: Option<&Census>, now: Moment) {
         self.sweep_age.set(self.swept_at().map_or(-1.0, |at| now.since(at).as_secs_f64()));
+        let watched = self.watched_at.load(Ordering::Relaxed);
+        self.watch_age.set(if watched == i64::MIN { -1.0 } else { now.since(Moment::from_micros(watched)).as_secs_f64() });
         self.database_up.set(census.is_some().into());
         let Some(census) = census else { return };
         set_all(&self.domains, "claim", &CLAIMS, &census.domains);
@@ -233,6 +301,16 @@ impl ControlMeters {
         }
         self.edges_behind.set(census.edges_behind);
         self.edges_lag.set(census.edges_lag);
+        set_all(&self.ending, "within", &WITHIN, &census.ending);
+        set_all(&self.alerts, "kind", &ALERT_KINDS, &census.alerts);
+        set_all(&self.pending, "channel", &CHANNELS, &census.pending);
+        for channel in CHANNELS {
+            let since = census.oldest.iter().find(|(seen, _)| seen == channel).and_then(|(_, since)| *since);
+            let age = since.map_or(0.0, |since| now.since(since).as_secs_f64());
+            self.oldest.get_or_create(&[("channel", channel)]).set(age);
+        }
+        self.webhooks_off.set(census.webhooks_off);
+        self.pulse.set(census.pulse.map_or(-1.0, |at| now.since(at).as_secs_f64()));
     }
 
     /// What is scraped.

@@ -15,8 +15,8 @@ use utoipa::openapi::{Ref, RefOr, Required};
 use utoipa::{Modify, OpenApi, ToSchema};
 
 use super::{
-    apply_link, budget, bulk, bulk_files, certificates, contacts, domains, edges, events, explain, history, links, offboard,
-    orders, redirect, tenants, tokens, zone_file,
+    alerts, apply_link, budget, bulk, bulk_files, certificates, contacts, deliveries, domains, edges, events, explain,
+    history, links, offboard, orders, redirect, tenants, tokens, webhooks, zone_file,
 };
 
 /// What is wrong with one field.
@@ -75,6 +75,8 @@ struct ProblemDocument {
         (name = "Imports", description = "Files of names, and what became of each row."),
         (name = "Links", description = "What lets people in: the portal for a tenant's admin, one domain's records for whoever owns its DNS."),
         (name = "Events", description = "The numbered stream of everything that happened."),
+        (name = "Webhooks", description = "Places that events are sent to, signed, in order and until they arrive."),
+        (name = "Alerts", description = "What somebody should know of now."),
         (name = "Certificates", description = "What is known of certificates. Their keys never leave the vault by this way."),
         (name = "Orders", description = "What waits at the certificate authorities."),
         (name = "Edges", description = "The nodes that terminate TLS."),
@@ -94,6 +96,10 @@ struct ProblemDocument {
         links::create_portal_link, links::list_portal_links, links::revoke_portal_link,
         links::create_hand_off_link, links::list_hand_off_links, links::revoke_hand_off_link,
         events::list_events,
+        webhooks::create_webhook, webhooks::list_webhooks, webhooks::get_webhook, webhooks::remove_webhook,
+        webhooks::rotate_webhook_secret, webhooks::enable_webhook,
+        deliveries::test_webhook, deliveries::list_deliveries, deliveries::replay_deliveries,
+        alerts::list_alerts,
         certificates::list_certificates, certificates::get_certificate,
         orders::list_orders, budget::show_budget,
         edges::list_edges, edges::get_edge, edges::drain_edge, edges::undrain_edge,

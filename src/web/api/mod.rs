@@ -7,12 +7,14 @@
 //! may. To fake it: call the router without a socket. How to get it wrong: take an id from the path straight to a use case,
 //! or describe an answer that the function does not give.
 
+pub(super) mod alerts;
 pub(super) mod apply_link;
 pub(super) mod budget;
 pub(super) mod bulk;
 pub(super) mod bulk_files;
 pub(super) mod certificates;
 pub(super) mod contacts;
+pub(super) mod deliveries;
 pub(super) mod description;
 pub(super) mod docs;
 pub(super) mod domains;
@@ -26,6 +28,7 @@ pub(super) mod orders;
 pub(super) mod redirect;
 pub(super) mod tenants;
 pub(super) mod tokens;
+pub(super) mod webhooks;
 pub(super) mod zone_file;
 
 use std::str::FromStr;

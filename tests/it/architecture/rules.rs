@@ -61,6 +61,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("instant_acme", &["acme"]),
     ("hickory_", &["dns", "sandbox"]),
     ("axum", &["web", "feed/publisher", "sandbox"]),
+    ("lettre", &["notify/mail"]),
     ("prometheus_client", &["telemetry"]),
     ("utoipa", &["web", "app/show", "app/explain"]),
 ];

@@ -17,6 +17,7 @@ pub mod rig;
 pub mod seed;
 pub mod services;
 pub mod stores;
+pub mod told;
 pub mod visitor;
 pub mod web;
 pub mod wire_ca;

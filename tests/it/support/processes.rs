@@ -92,8 +92,13 @@ impl Fleet {
         let at = |listener: &tokio::net::TcpListener| listener.local_addr().unwrap();
         let (plain, tls) = (at(&ports.plain), at(&ports.tls));
         drop((ports.web, ports.feed));
-        let outside_ports =
-            OutsidePorts { provider: ports.provider, origin: ports.origin, ca: ports.ca, edge_plain: plain.port() };
+        let outside_ports = OutsidePorts {
+            provider: ports.provider,
+            origin: ports.origin,
+            ca: ports.ca,
+            mail: ports.mail,
+            edge_plain: plain.port(),
+        };
         let outside = Outside::start(outside_ports, &Choice::Test, dir.path(), &env).await.unwrap();
         let process = |role, n: usize| {
             let port = || SocketAddr::from(([127, 0, 0, 1], lasting_port(&env)));

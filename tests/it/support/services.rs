@@ -63,6 +63,11 @@ pub fn certutil() -> PathBuf {
     told("NAMEPLATE_TEST_CERTUTIL").into()
 }
 
+/// What checks rules for Prometheus.
+pub fn promtool() -> PathBuf {
+    told("NAMEPLATE_TEST_PROMTOOL").into()
+}
+
 /// The script of axe-core.
 pub fn axe() -> PathBuf {
     told("NAMEPLATE_TEST_AXE").into()

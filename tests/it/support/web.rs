@@ -121,6 +121,7 @@ impl Web {
             brand: Brand::new(&config.brand).unwrap(),
             api: config.api,
             connect: None,
+            hooks: config.hook_rules(),
             imports: config.imports,
         };
         let state = WebState::new(rig.app.clone(), settings);

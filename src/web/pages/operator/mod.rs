@@ -5,6 +5,7 @@
 //! beside the table that says the same. May import what `pages` may. To fake it: seed a store. How to get it wrong: hand a
 //! page a list without a limit, or leave [`Operator`] out of a handler.
 
+pub(in crate::web) mod alerts;
 pub(in crate::web) mod budget;
 pub(in crate::web) mod domain;
 pub(in crate::web) mod domains;

@@ -155,6 +155,25 @@ texts! {
     nothing_ends = "Nothing ends so soon.";
     by_end = "Domains by the end of their certificate";
 
+    coloured_by = "Whose move it is where a renewal is late:";
+    renewed_in_time = "Not late";
+
+    // ---- Alerts ----
+    alerts = "Alerts";
+    alerts_lead = "What somebody should know of now. Each is told once and ends by itself.";
+    of_the_platform = "Of the platform, by cause";
+    of_names = "Of single names, the latest first";
+    no_alert = "Nothing is wrong with the platform.";
+    no_alert_of_names = "No certificate ends that should have been renewed.";
+    what_is_wrong = "What is wrong";
+    kind = "Kind";
+    how_many = "How many";
+    raised = "Since";
+    life_left = "Life left";
+    less_than(percent) = "less than {percent} %";
+    it_ended = "ended";
+    first_alerts() = "The latest ones; `nameplate alerts` has all.";
+
     // ---- Edges ----
     enrolled = "Enrolled";
     feed_stands_at = "The feed stands at";

@@ -1,0 +1,16 @@
+//! Alerts: what somebody should know of, once, until it is over.
+//!
+//! - [`threshold`] says which share of a certificate's lifetime is left, and which threshold that crosses.
+//! - [`cause`] says why a certificate was not renewed in time; what shares a cause is one alert for the operator, with a count.
+//! - [`level`] turns a condition that is looked at again and again into one rise and one end.
+//! - [`kinds`] lists what can be subscribed to.
+//!
+//! What always holds: an alert is told once for a domain, certificate and threshold; a tighter threshold takes the place of a
+//! looser one; a certificate that was replaced has no alert. May import `model`. How to get it wrong: decide by whether a job
+//! succeeded instead of by the certificate; count days instead of shares, which is too late for some lifetimes and noise for
+//! others.
+
+pub mod cause;
+pub mod kinds;
+pub mod level;
+pub mod threshold;

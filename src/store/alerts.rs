@@ -1,0 +1,322 @@
+//! Alerts: raised once, resolved once, each together with the event that tells of it.
+
+use super::{Row, Stmt, Store, StoreResult, Tx, sql};
+use crate::model::alert::threshold::Life;
+use crate::model::id::{AlertId, CertificateId, DomainId, EventId, TenantId};
+use crate::model::moment::Moment;
+use crate::model::order::OrderState;
+use crate::model::outcome::NewEvent;
+
+/// An alert.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "columns of the schema, described there")]
+pub struct AlertRow {
+    pub id: AlertId,
+    pub kind: String,
+    pub subject: String,
+    pub tenant_id: Option<TenantId>,
+    pub domain_id: Option<DomainId>,
+    pub certificate_id: Option<CertificateId>,
+    pub threshold: Option<i64>,
+    pub cause: String,
+    pub said: String,
+    pub many: i64,
+    pub told_many: i64,
+    pub told_threshold: i64,
+    pub raised_at: Moment,
+    pub clear_since: Option<Moment>,
+    pub resolved_at: Option<Moment>,
+    pub resolution: Option<String>,
+    pub raised_event: EventId,
+    /// The name of its domain.
+    pub hostname: Option<String>,
+}
+
+fn alert(row: &Row) -> StoreResult<AlertRow> {
+    Ok(AlertRow {
+        id: row.parse("id")?,
+        kind: row.text("kind")?,
+        subject: row.text("subject")?,
+        tenant_id: row.opt_parse("tenant_id")?,
+        domain_id: row.opt_parse("domain_id")?,
+        certificate_id: row.opt_parse("certificate_id")?,
+        threshold: row.opt_int("threshold")?,
+        cause: row.text("cause")?,
+        said: row.text("said")?,
+        many: row.int("many")?,
+        told_many: row.int("told_many")?,
+        told_threshold: row.int("told_threshold")?,
+        raised_at: row.moment("raised_at")?,
+        clear_since: row.opt_moment("clear_since")?,
+        resolved_at: row.opt_moment("resolved_at")?,
+        resolution: row.opt_text("resolution")?,
+        raised_event: row.parse("raised_event")?,
+        hostname: row.opt_text("hostname")?,
+    })
+}
+
+/// A certificate in use, of which little may be left.
+#[derive(Clone, Debug)]
+pub struct Ending {
+    /// The domain.
+    pub domain_id: DomainId,
+    /// Whose it is.
+    pub tenant_id: TenantId,
+    /// Its name.
+    pub hostname: String,
+    /// The certificate that visitors get.
+    pub certificate_id: CertificateId,
+    /// From when to when it is good.
+    pub life: Life,
+    /// Where the domain stands.
+    pub standing: String,
+    /// The state of its last order, and the issuer of that.
+    pub order: Option<(OrderState, String)>,
+    /// Whether the certificate is not the one the domain has, but one that an edge was seen to serve.
+    pub served_another: bool,
+}
+
+fn ending(row: &Row, served_another: bool) -> StoreResult<Ending> {
+    let order: Option<OrderState> = row.opt_parse("order_state")?;
+    Ok(Ending {
+        domain_id: row.parse("domain_id")?,
+        tenant_id: row.parse("tenant_id")?,
+        hostname: row.text("hostname")?,
+        certificate_id: row.parse("certificate_id")?,
+        life: Life { not_before: row.moment("not_before")?, not_after: row.moment("not_after")? },
+        standing: row.text("standing")?,
+        order: order.zip(row.opt_text("issuer")?),
+        served_another,
+    })
+}
+
+/// The longest lifetime of a certificate in use, in microseconds.
+pub async fn longest_life(store: &Store) -> StoreResult<i64> {
+    let stmt = sql("SELECT COALESCE(MAX(c.not_after - c.not_before), 0) AS n FROM domains d \
+         JOIN certificates c ON c.id = d.certificate_id WHERE d.certificate_until IS NOT NULL");
+    store.query(stmt).await?.first().map_or(Ok(0), |row| row.int("n"))
+}
+
+/// Live names in order of their ids whose certificate ends before `horizon` and has at most `percent` hundredths of its lifetime
+/// left, and which no alert tells of as tightly as it should by now.
+pub async fn ending_within(
+    store: &Store,
+    percent: i64,
+    now: Moment,
+    horizon: Moment,
+    after: &str,
+    limit: i64,
+) -> StoreResult<Vec<Ending>> {
+    let stmt = sql("SELECT d.id AS domain_id, d.tenant_id, d.hostname, d.standing, c.id AS certificate_id, c.not_before, \
+           c.not_after, o.state AS order_state, i.name AS issuer \
+         FROM domains d JOIN certificates c ON c.id = d.certificate_id \
+         LEFT JOIN orders o ON o.id = (SELECT p.id FROM orders p WHERE p.domain_id = d.id \
+           ORDER BY p.created_at DESC, p.id DESC LIMIT 1) \
+         LEFT JOIN issuers i ON i.id = o.issuer_id \
+         WHERE d.certificate_until < $1 AND d.claim = 'live' AND d.id > $2 \
+           AND c.not_after - (c.not_after - c.not_before) / 100 * $3 <= $4 \
+           AND NOT EXISTS (SELECT 1 FROM alerts a WHERE a.domain_id = d.id AND a.certificate_id = c.id \
+             AND (a.next_at IS NULL OR a.next_at > $4)) \
+         ORDER BY d.id LIMIT $5")
+    .bind(horizon)
+    .bind(after)
+    .bind(percent)
+    .bind(now)
+    .bind(limit);
+    store.query(stmt).await?.iter().map(|row| ending(row, false)).collect()
+}
+
+/// The same for certificates that edges were seen to serve instead of the one that the domain has: whatever is stored, this is
+/// what visitors get.
+pub async fn served_ending(store: &Store, percent: i64, now: Moment, limit: i64) -> StoreResult<Vec<Ending>> {
+    let stmt = sql("SELECT DISTINCT d.id AS domain_id, d.tenant_id, d.hostname, d.standing, c.id AS certificate_id, \
+           c.not_before, c.not_after, NULL AS order_state, NULL AS issuer \
+         FROM rollout_exceptions x JOIN domains d ON d.certificate_id = x.certificate_id AND d.claim = 'live' \
+         JOIN certificates c ON c.domain_id = d.id AND c.id <> d.certificate_id AND x.observed LIKE '%' || c.serial || '%' \
+         WHERE c.not_after - (c.not_after - c.not_before) / 100 * $1 <= $2 \
+           AND NOT EXISTS (SELECT 1 FROM alerts a WHERE a.domain_id = d.id AND a.certificate_id = c.id \
+             AND (a.next_at IS NULL OR a.next_at > $2)) \
+         ORDER BY d.id LIMIT $3")
+    .bind(percent)
+    .bind(now)
+    .bind(limit);
+    store.query(stmt).await?.iter().map(|row| ending(row, true)).collect()
+}
+
+/// A new alert; nothing is written where it was raised before.
+pub fn insert(a: &AlertRow, next_at: Option<Moment>) -> Stmt {
+    sql("INSERT INTO alerts (id, kind, subject, tenant_id, domain_id, certificate_id, threshold, next_at, cause, said, many, \
+           told_many, told_threshold, raised_at, raised_event) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) ON CONFLICT DO NOTHING")
+    .bind(a.id.as_str())
+    .bind(a.kind.as_str())
+    .bind(a.subject.as_str())
+    .bind(a.tenant_id.as_ref().map(|t| t.as_str()))
+    .bind(a.domain_id.as_ref().map(|d| d.as_str()))
+    .bind(a.certificate_id.as_ref().map(|c| c.as_str()))
+    .bind(a.threshold)
+    .bind(next_at)
+    .bind(a.cause.as_str())
+    .bind(a.said.as_str())
+    .bind(a.many)
+    .bind(a.told_many)
+    .bind(a.told_threshold)
+    .bind(a.raised_at)
+    .bind(a.raised_event.as_str())
+}
+
+/// A tighter threshold takes the place of looser ones: they end without a word.
+pub fn escalate(domain: &DomainId, certificate: &CertificateId, threshold: i64, now: Moment) -> Stmt {
+    sql("UPDATE alerts SET resolved_at = $4, resolution = 'escalated' \
+         WHERE domain_id = $1 AND certificate_id = $2 AND threshold > $3 AND resolved_at IS NULL")
+    .bind(domain.as_str())
+    .bind(certificate.as_str())
+    .bind(threshold)
+    .bind(now)
+}
+
+/// Open alerts of domains that are over: the certificate was replaced and is not served any more, or the name is not live.
+pub async fn over(store: &Store, limit: i64) -> StoreResult<Vec<(AlertRow, bool)>> {
+    let stmt = sql("SELECT a.*, d.hostname, CAST(CASE WHEN d.claim = 'live' THEN 1 ELSE 0 END AS BIGINT) AS renewed \
+         FROM alerts a JOIN domains d ON d.id = a.domain_id \
+         WHERE a.resolved_at IS NULL AND a.domain_id IS NOT NULL \
+           AND (d.claim <> 'live' OR (COALESCE(d.certificate_id, '') <> a.certificate_id AND NOT EXISTS ( \
+             SELECT 1 FROM rollout_exceptions x JOIN certificates c ON c.id = a.certificate_id \
+             WHERE x.certificate_id = d.certificate_id AND x.observed LIKE '%' || c.serial || '%'))) \
+         ORDER BY a.id LIMIT $1")
+    .bind(limit);
+    store.query(stmt).await?.iter().map(|row| Ok((alert(row)?, row.int("renewed")? == 1))).collect()
+}
+
+/// Ends an alert; one row changes, once. Without an event it ends without a word.
+pub fn resolve(id: &AlertId, resolution: &str, event: Option<&EventId>, now: Moment) -> Stmt {
+    sql("UPDATE alerts SET resolved_at = $2, resolution = $3, resolved_event = $4 WHERE id = $1 AND resolved_at IS NULL")
+        .bind(id.as_str())
+        .bind(now)
+        .bind(resolution)
+        .bind(event.map(|e| e.as_str()))
+}
+
+/// What open alerts of domains share: the cause, how many, the tightest threshold.
+pub async fn by_cause(store: &Store, kind: &str) -> StoreResult<Vec<(String, i64, i64)>> {
+    let stmt = sql("SELECT cause, count(*) AS n, min(threshold) AS tightest FROM alerts \
+         WHERE kind = $1 AND resolved_at IS NULL GROUP BY cause ORDER BY cause");
+    store
+        .query(stmt.bind(kind))
+        .await?
+        .iter()
+        .map(|row| Ok((row.text("cause")?, row.int("n")?, row.int("tightest")?)))
+        .collect()
+}
+
+/// On which days since 1970 the certificates end that open alerts are about, by cause.
+pub async fn days_by_cause(store: &Store, until: Moment) -> StoreResult<Vec<(i64, String, i64)>> {
+    let stmt = sql("SELECT c.not_after / 86400000000 AS day, a.cause, count(*) AS n FROM alerts a \
+         JOIN certificates c ON c.id = a.certificate_id \
+         WHERE a.resolved_at IS NULL AND a.domain_id IS NOT NULL AND c.not_after < $1 \
+         GROUP BY c.not_after / 86400000000, a.cause");
+    let rows = store.query(stmt.bind(until)).await?;
+    rows.iter().map(|row| Ok((row.int("day")?, row.text("cause")?, row.int("n")?))).collect()
+}
+
+/// Open alerts of the whole platform.
+pub async fn open_of_platform(store: &Store) -> StoreResult<Vec<AlertRow>> {
+    let stmt =
+        sql("SELECT a.*, NULL AS hostname FROM alerts a WHERE a.resolved_at IS NULL AND a.domain_id IS NULL ORDER BY a.id");
+    store.query(stmt).await?.iter().map(alert).collect()
+}
+
+/// Remembers since when a condition is not seen any more, or that it is seen.
+pub fn clear(id: &AlertId, since: Option<Moment>) -> Stmt {
+    sql("UPDATE alerts SET clear_since = $2 WHERE id = $1 AND resolved_at IS NULL").bind(id.as_str()).bind(since)
+}
+
+/// Brings the count and its words up to date, without telling.
+pub fn count(id: &AlertId, many: i64, said: &str) -> Stmt {
+    sql("UPDATE alerts SET many = $2, said = $3 WHERE id = $1 AND resolved_at IS NULL AND many <> $2")
+        .bind(id.as_str())
+        .bind(many)
+        .bind(said)
+}
+
+/// It is told again, as it is worse by now; one row changes, for whoever was first.
+pub fn tell_again(a: &AlertRow, many: i64, threshold: i64, said: &str, event: &EventId) -> Stmt {
+    sql(
+        "UPDATE alerts SET many = $2, told_many = $2, told_threshold = $3, said = $4, raised_event = $5, clear_since = NULL \
+         WHERE id = $1 AND resolved_at IS NULL AND raised_event = $6",
+    )
+    .bind(a.id.as_str())
+    .bind(many)
+    .bind(threshold)
+    .bind(said)
+    .bind(event.as_str())
+    .bind(a.raised_event.as_str())
+}
+
+/// An event of the platform, or of a tenant, of no domain's history: that is written through its one door only.
+pub fn event(id: &EventId, tenant: Option<&TenantId>, news: &NewEvent, now: Moment) -> Stmt {
+    sql("INSERT INTO events (id, position, tenant_id, domain_id, domain_seq, kind, actor, cause, detail, at) \
+         VALUES ($1, NULL, $2, NULL, NULL, $3, $4, $5, $6, $7)")
+    .bind(id.as_str())
+    .bind(tenant.map(|t| t.as_str()))
+    .bind(news.kind)
+    .bind(news.actor.as_str())
+    .bind(news.cause.as_str())
+    .bind(news.detail.to_string())
+    .bind(now)
+}
+
+/// Which alerts a list holds.
+#[derive(Clone, Debug, Default)]
+pub struct AlertFilter {
+    /// Of this tenant only.
+    pub tenant: Option<TenantId>,
+    /// Those that are over, too.
+    pub resolved: bool,
+    /// Those of the platform only.
+    pub platform: bool,
+    /// After this id.
+    pub after: Option<AlertId>,
+}
+
+/// Alerts, the latest first.
+pub async fn list(store: &Store, filter: &AlertFilter, limit: i64) -> StoreResult<Vec<AlertRow>> {
+    let before = filter.after.as_ref().map_or("~", AlertId::as_str);
+    let stmt = match &filter.tenant {
+        Some(tenant) => sql("SELECT a.*, d.hostname FROM alerts a LEFT JOIN domains d ON d.id = a.domain_id \
+             WHERE a.tenant_id = $4 AND a.id < $1 AND ($2 = 1 OR a.resolved_at IS NULL) ORDER BY a.id DESC LIMIT $3")
+        .bind(before)
+        .bind(filter.resolved)
+        .bind(limit)
+        .bind(tenant.as_str()),
+        None => sql("SELECT a.*, d.hostname FROM alerts a LEFT JOIN domains d ON d.id = a.domain_id \
+             WHERE a.id < $1 AND ($2 = 1 OR a.resolved_at IS NULL) AND ($4 = 0 OR a.domain_id IS NULL) \
+             ORDER BY a.id DESC LIMIT $3")
+        .bind(before)
+        .bind(filter.resolved)
+        .bind(limit)
+        .bind(filter.platform),
+    };
+    store.query(stmt).await?.iter().map(alert).collect()
+}
+
+/// Whether what an event tells still holds: it is no alert, or one that is open; or the end of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tells {
+    /// Nothing of an alert.
+    Else,
+    /// An alert that is open.
+    Open,
+    /// An alert that is over: too late to be told.
+    Over,
+}
+
+/// What an event tells of an alert.
+pub async fn told_by(tx: &mut Tx, event: &EventId) -> StoreResult<Tells> {
+    let stmt = sql("SELECT resolved_at FROM alerts WHERE raised_event = $1").bind(event.as_str());
+    Ok(match tx.fetch_optional(stmt).await? {
+        None => Tells::Else,
+        Some(row) if row.opt_int("resolved_at")?.is_none() => Tells::Open,
+        Some(_) => Tells::Over,
+    })
+}
