@@ -21,8 +21,8 @@ use crate::store::{Store, StoreResult, Tx};
 
 pub use budget::{BudgetView, LimitView};
 pub use document::{
-    AttemptView, CertificateView, CheckView, DomainSummary, DomainView, EventView, OrderView, PartnerView, ProbeView,
-    RolloutView, TenantRef,
+    AttemptView, CertificateView, CheckView, DomainSummary, DomainView, EventView, HeldView, OrderView, PartnerView,
+    ProbeView, RolloutView, TenantRef,
 };
 pub use imports::{
     ClaimCounts, CollisionView, ImportRowView, ImportView, PlanView, PointView, VerdictCounts, import, imports,

@@ -134,6 +134,8 @@ pub fn next_look(s: &Situation) -> Moment {
         Some(at) => {
             let touched_at = || (d.pace_from > d.created_at).then_some(d.pace_from);
             let wait = match d.lane {
+                // Nothing comes of a look while the import that brought the name is held.
+                Lane::Bulk if s.held.is_some() => s.lap,
                 Lane::Bulk => pace::look_at_import_in(touched_at(), at, s.lap),
                 Lane::Renewal | Lane::Single => pace::look_again_in(d.pace_from, at),
             };
@@ -150,7 +152,7 @@ fn look_or_rest(s: &Situation, now: Moment, next: Moment) -> Next {
 /// record is gone.
 pub(super) fn may_order(s: &Situation) -> bool {
     let follows = || s.domain.evidence_of(Check::Holding).is_none_or(|e| e.finding.verdict() == Verdict::Pass);
-    !s.held && s.domain.all_pass() && follows()
+    s.held.is_none() && s.domain.all_pass() && follows()
 }
 
 fn fresh(s: &Situation, now: Moment) -> bool {

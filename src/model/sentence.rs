@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::bulk::Hold;
 use super::claim::Claim;
 use super::evidence::{Actor, Check, Evidence, Verdict};
 use super::moment::Moment;
@@ -17,6 +18,8 @@ pub struct Facts<'a> {
     pub evidence: &'a [Evidence],
     /// State of the open order, or of the last one.
     pub order_state: Option<OrderState>,
+    /// What the import that brought the name is held by.
+    pub held: Option<Hold>,
     /// The order's last problem, in one line.
     pub order_problem: Option<&'a str>,
     /// Orders that failed since the last success.
@@ -36,6 +39,8 @@ pub struct Facts<'a> {
 pub struct Sentence {
     /// One or two plain sentences.
     pub text: String,
+    /// The same as a list says it, where each row begins and ends alike and nothing stands below.
+    pub in_a_list: String,
     /// Whether a visitor who opens the name gets the tenant's page.
     pub serving: bool,
     /// Live, with a valid certificate, on every counted edge.
@@ -44,8 +49,63 @@ pub struct Sentence {
     pub who_acts: Actor,
 }
 
+/// What a sentence is put together from.
+struct Parts {
+    /// Whether it begins with [`NOT_YET`], which a list leaves out.
+    not_yet: bool,
+    /// What it says.
+    said: String,
+    /// What a list says instead, where that differs.
+    in_a_list: Option<String>,
+    /// Whether it ends with what the one who acts is to do.
+    ends_with_move: bool,
+}
+
+const YOUR_MOVE: &str = "Your move: see below what to change.";
+const NOT_YET: &str = "Visitors are not served yet: ";
+
+impl Parts {
+    fn of(said: impl Into<String>) -> Parts {
+        Parts { not_yet: false, said: said.into(), in_a_list: None, ends_with_move: false }
+    }
+
+    /// One that goes on after [`NOT_YET`].
+    fn not_yet(said: impl Into<String>) -> Parts {
+        Parts { not_yet: true, ..Parts::of(said) }
+    }
+
+    fn listed_as(self, said: &str) -> Parts {
+        Parts { in_a_list: Some(said.to_owned()), ..self }
+    }
+
+    fn with_move(self) -> Parts {
+        Parts { ends_with_move: true, ..self }
+    }
+
+    fn acted_on_by(self, who_acts: Actor) -> Sentence {
+        let told = if self.ends_with_move { format!(" {}", whose_move(who_acts)) } else { String::new() };
+        // The tenant's move is marked in a list, and what to change stands below on the page alone.
+        let told_in_list = if who_acts == Actor::Tenant { "" } else { told.as_str() };
+        let listed = self.in_a_list.as_ref().unwrap_or(&self.said);
+        let listed = if self.not_yet { capital(listed) } else { listed.clone() };
+        Sentence {
+            text: format!("{}{}{told}", if self.not_yet { NOT_YET } else { "" }, self.said),
+            in_a_list: format!("{listed}{told_in_list}"),
+            serving: false,
+            active: false,
+            who_acts,
+        }
+    }
+}
+
+/// The same with a capital at its beginning.
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
 fn sentence(text: impl Into<String>, who_acts: Actor) -> Sentence {
-    Sentence { text: text.into(), serving: false, active: false, who_acts }
+    Parts::of(text).acted_on_by(who_acts)
 }
 
 /// Computes the sentence.
@@ -67,17 +127,6 @@ pub fn sentence_of(facts: &Facts<'_>) -> Sentence {
             sentence("Visitors are not served: the claim was withdrawn before it was proven.", Actor::Nobody)
         }
     }
-}
-
-const YOUR_MOVE: &str = "Your move: see below what to change.";
-const NOT_YET: &str = "Visitors are not served yet: ";
-
-/// The sentence as a list says it, where each row begins and ends alike and nothing stands below.
-pub fn in_a_list(text: &str) -> String {
-    let text = text.replace(&format!(" {YOUR_MOVE}"), "").replace("the records below", "its records");
-    let Some(rest) = text.strip_prefix(NOT_YET) else { return text };
-    let mut letters = rest.chars();
-    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
 fn whose_move(who: Actor) -> &'static str {
@@ -104,23 +153,27 @@ fn blocked(by: &Evidence) -> Sentence {
             return sentence(format!("{lead} {}{rest}", reason.sentence()), reason.acts());
         }
         Check::Preflight => {
-            let text = format!("Visitors are not served yet. {} {}", reason.sentence(), whose_move(reason.acts()));
-            return sentence(text, reason.acts());
+            let said = format!("Visitors are not served yet. {}", reason.sentence());
+            return Parts::of(said).with_move().acted_on_by(reason.acts());
         }
     };
-    let lead = match reason.verdict() {
-        Verdict::Fail => format!("Visitors are not served yet, because {subject} needs a correction."),
-        Verdict::Wait => format!("Visitors are not served yet: {subject} is not visible in DNS so far."),
-        Verdict::Unknown | Verdict::Pass => format!("Visitors are not served yet: {subject} could not be looked at."),
+    let parts = match reason.verdict() {
+        Verdict::Fail => {
+            Parts::of(format!("Visitors are not served yet, because {subject} needs a correction. {}", reason.sentence()))
+        }
+        Verdict::Wait => Parts::not_yet(format!("{subject} is not visible in DNS so far. {}", reason.sentence())),
+        Verdict::Unknown | Verdict::Pass => {
+            Parts::not_yet(format!("{subject} could not be looked at. {}", reason.sentence()))
+        }
     };
-    sentence(format!("{lead} {} {}", reason.sentence(), whose_move(reason.acts())), reason.acts())
+    parts.with_move().acted_on_by(reason.acts())
 }
 
 fn awaiting(facts: &Facts<'_>) -> Sentence {
     if facts.evidence.is_empty() {
-        let text =
-            "Visitors are not served yet: publish the records below. Nobody has looked for them so far; we start at once.";
-        return sentence(text, Actor::Tenant);
+        return Parts::not_yet("publish the records below. Nobody has looked for them so far; we start at once.")
+            .listed_as("publish its records. Nobody has looked for them so far; we start at once.")
+            .acted_on_by(Actor::Tenant);
     }
     match blocker(facts.evidence) {
         Some(by) => blocked(by),
@@ -138,11 +191,31 @@ fn queued(facts: &Facts<'_>) -> Sentence {
         claim: facts.claim,
         evidence: facts.evidence,
         order: facts.order_state,
+        held: facts.held,
         failures: facts.failures,
         certificate: facts.not_after.is_some(),
         rolled_out: false,
     });
     let step = match stands {
+        Standing::ImportPaused => {
+            return held(
+                "is paused, so no certificate is ordered. Let the import go on, or claim the name by itself.",
+                stands,
+            );
+        }
+        Standing::ImportPausedByOperator => {
+            return held(
+                "is paused by the operator, so no certificate is ordered before it goes on. Claim the name by itself if it \
+                 cannot wait.",
+                stands,
+            );
+        }
+        Standing::ImportCancelled => {
+            return held(
+                "was cancelled, so no certificate is ordered. Claim the name by itself to have it ordered, or remove it.",
+                stands,
+            );
+        }
         Standing::OrderRetried => "the last order did not succeed and is tried again",
         Standing::OrderPlaced => "the certificate is being ordered",
         Standing::CaValidates => "the certificate authority is checking the name",
@@ -150,13 +223,15 @@ fn queued(facts: &Facts<'_>) -> Sentence {
         Standing::CertificateComes => "the certificate is on its way",
         _ => "the certificate waits for its turn in the order budget",
     };
-    let text = match facts.order_problem.filter(|_| stands.acts() == Actor::Ca) {
-        Some(problem) => {
-            format!("Visitors are not served yet: {step}. The certificate authority last answered: {problem}")
-        }
-        None => format!("Visitors are not served yet: DNS is right, {step}. You need not do anything."),
+    let said = match facts.order_problem.filter(|_| stands.acts() == Actor::Ca) {
+        Some(problem) => format!("{step}. The certificate authority last answered: {problem}"),
+        None => format!("DNS is right, {step}. You need not do anything."),
     };
-    sentence(text, stands.acts())
+    Parts::not_yet(said).acted_on_by(stands.acts())
+}
+
+fn held(how: &str, stands: Standing) -> Sentence {
+    Parts::not_yet(format!("DNS is right, but the import that brought the name {how}")).acted_on_by(stands.acts())
 }
 
 fn live(facts: &Facts<'_>) -> Sentence {
@@ -172,26 +247,30 @@ fn live(facts: &Facts<'_>) -> Sentence {
         return sentence("Visitors are not served: no edge reports to us. This is ours to solve.", Actor::Platform);
     }
     if facts.behind == facts.counted {
-        return sentence("Visitors are not served yet: the certificate is on its way to the edges.", Actor::Nobody);
+        return Parts::not_yet("the certificate is on its way to the edges.").acted_on_by(Actor::Nobody);
     }
     let active = facts.behind == 0;
     let contested = contested(facts.evidence);
     if let Some(away) = routing_fault(facts.evidence).filter(|_| contested.is_none()) {
         let reason = away.finding.reason;
-        let text = format!("Visitors do not reach us any more. {} {}", reason.sentence(), whose_move(reason.acts()));
-        return Sentence { active, ..sentence(text, reason.acts()) };
+        let parts = Parts::of(format!("Visitors do not reach us any more. {}", reason.sentence())).with_move();
+        return Sentence { active, ..parts.acted_on_by(reason.acts()) };
     }
-    let (mut text, mut who_acts) = ("Visitors are served over HTTPS.".to_owned(), Actor::Nobody);
-    if !active {
-        text =
-            format!("Visitors are served by {} of {} edges; the rest follow.", facts.counted - facts.behind, facts.counted);
-    }
-    if let Some(loose) = contested.or_else(|| fault(facts.evidence)) {
-        let reason = loose.finding.reason;
-        text = format!("{text} But: {} {}", reason.sentence(), whose_move(reason.acts()));
-        who_acts = reason.acts();
-    }
-    Sentence { text, serving: true, active, who_acts }
+    let text = match active {
+        true => "Visitors are served over HTTPS.".to_owned(),
+        false => {
+            let with = facts.counted - facts.behind;
+            format!("Visitors are served by {with} of {} edges; the rest follow.", facts.counted)
+        }
+    };
+    let said = match contested.or_else(|| fault(facts.evidence)) {
+        Some(loose) => {
+            let reason = loose.finding.reason;
+            Parts::of(format!("{text} But: {}", reason.sentence())).with_move().acted_on_by(reason.acts())
+        }
+        None => sentence(text, Actor::Nobody),
+    };
+    Sentence { serving: true, active, ..said }
 }
 
 #[cfg(test)]
@@ -223,6 +302,7 @@ mod tests {
             claim,
             evidence,
             order_state: None,
+            held: None,
             order_problem: None,
             failures: 0,
             not_after: Some(end),
@@ -242,16 +322,32 @@ mod tests {
 
     #[test]
     fn a_list_leaves_out_what_every_row_would_say() {
-        let nobody_looked = sentence_of(&facts(Claim::AwaitingDns, &[])).text;
-        assert_eq!(
-            in_a_list(&nobody_looked),
-            "Publish its records. Nobody has looked for them so far; we start at once.",
-            "{nobody_looked}"
-        );
+        let nobody_looked = sentence_of(&facts(Claim::AwaitingDns, &[]));
+        assert!(nobody_looked.text.contains("publish the records below"), "{}", nobody_looked.text);
+        assert_eq!(nobody_looked.in_a_list, "Publish its records. Nobody has looked for them so far; we start at once.");
         let seen = [look(Check::Ownership, Reason::TxtMissing), look(Check::Routing, Reason::CnamePointsElsewhere)];
-        let fault = sentence_of(&facts(Claim::AwaitingDns, &seen)).text;
-        assert!(fault.ends_with(YOUR_MOVE) && !in_a_list(&fault).contains("Your move"), "{fault}");
-        assert_eq!(in_a_list("Visitors are served over HTTPS."), "Visitors are served over HTTPS.");
+        let fault = sentence_of(&facts(Claim::AwaitingDns, &seen));
+        assert!(fault.text.ends_with(YOUR_MOVE) && !fault.in_a_list.contains("Your move"), "{fault:?}");
+        let live = sentence_of(&facts(Claim::Live, &[]));
+        assert_eq!((live.text.as_str(), live.text.as_str()), ("Visitors are served over HTTPS.", live.in_a_list.as_str()));
+        // What others said is never cut, whatever it says.
+        let said = format!("the records below {YOUR_MOVE} {NOT_YET}");
+        let retried = Facts { failures: 1, order_problem: Some(&said), ..facts(Claim::Queued, &[]) };
+        assert!(sentence_of(&retried).in_a_list.ends_with(&said), "{}", sentence_of(&retried).in_a_list);
+    }
+
+    #[test]
+    fn a_name_whose_import_is_held_is_not_told_that_nothing_need_be_done() {
+        for (hold, acts, how) in [
+            (Hold::ByTenant, Actor::Tenant, "Let the import go on"),
+            (Hold::ByOperator, Actor::Platform, "paused by the operator"),
+            (Hold::Cancelled, Actor::Tenant, "cancelled"),
+        ] {
+            let s = sentence_of(&Facts { held: Some(hold), ..facts(Claim::Queued, &[]) });
+            assert!(!s.text.contains("need not do anything") && s.text.contains(how), "{}", s.text);
+            assert!(s.text.contains("laim the name by itself"), "{}", s.text);
+            assert_eq!(s.who_acts, acts);
+        }
     }
 
     #[test]

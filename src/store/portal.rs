@@ -2,6 +2,7 @@
 
 use super::views::{EventRow, event};
 use super::{Row, StoreResult, Tx, sql};
+use crate::model::bulk::Hold;
 use crate::model::claim::Claim;
 use crate::model::evidence::Evidence;
 use crate::model::hostname::Hostname;
@@ -21,6 +22,7 @@ pub struct ListedRow {
     pub not_after: Option<Moment>,
     pub active: bool,
     pub failures: i64,
+    pub held: Option<Hold>,
 }
 
 /// Which domains a list holds, and where it begins.
@@ -42,10 +44,11 @@ pub async fn list(tx: &mut Tx, listing: &Listing, limit: i64) -> StoreResult<Vec
     let escaped = listing.part.replace('!', "!!").replace('%', "!%").replace('_', "!_");
     let claims: String = listing.claims.iter().map(|claim| format!(",{claim}")).collect();
     let claims = if claims.is_empty() { claims } else { claims + "," };
-    let query = sql("SELECT d.id, d.hostname, d.claim, d.evidence, d.failures, d.active_since, \
+    let query = sql("SELECT d.id, d.hostname, d.claim, d.evidence, d.failures, d.active_since, m.hold, \
            (SELECT c.not_after FROM certificates c WHERE c.id = d.certificate_id AND c.destroyed_at IS NULL) AS not_after, \
            (SELECT o.state FROM orders o WHERE o.domain_id = d.id ORDER BY o.created_at DESC, o.id DESC LIMIT 1) AS order_state \
-         FROM domains d WHERE d.tenant_id = $1 AND (d.hostname, d.id) > ($2, $3) AND d.hostname LIKE $4 ESCAPE '!' \
+         FROM domains d LEFT JOIN imports m ON m.id = d.import_id AND d.lane = 'bulk' \
+         WHERE d.tenant_id = $1 AND (d.hostname, d.id) > ($2, $3) AND d.hostname LIKE $4 ESCAPE '!' \
            AND ($5 = '' OR $5 LIKE '%,' || d.claim || ',%') ORDER BY d.hostname, d.id LIMIT $6")
     .bind(listing.tenant.as_str())
     .bind(name)
@@ -66,6 +69,7 @@ fn listed(row: &Row) -> StoreResult<ListedRow> {
         not_after: row.opt_moment("not_after")?,
         active: row.opt_int("active_since")?.is_some(),
         failures: row.int("failures")?,
+        held: row.opt_parse("hold")?,
     })
 }
 

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::document::{
-    AttemptView, CertificateView, CheckView, DomainSummary, DomainView, EventView, OrderView, ProbeView, RolloutView,
-    TenantRef,
+    AttemptView, CertificateView, CheckView, DomainSummary, DomainView, EventView, HeldView, OrderView, ProbeView,
+    RolloutView, TenantRef,
 };
 use super::pair;
 use crate::model::claim::Claim;
@@ -13,7 +13,7 @@ use crate::model::evidence::{Check, Evidence, Record, Verdict};
 use crate::model::moment::Moment;
 use crate::model::records::{ApexRoute, records};
 use crate::model::sentence::{Facts, sentence_of};
-use crate::store::views::{DomainRow, EventRow, OrderRow, SummaryRow};
+use crate::store::views::{DomainRow, EventRow, HeldRow, OrderRow, SummaryRow};
 
 pub(super) fn view(
     row: DomainRow,
@@ -29,6 +29,7 @@ pub(super) fn view(
         claim: row.claim,
         evidence: &row.evidence,
         order_state: order.as_ref().map(|o| o.state),
+        held: row.held.as_ref().map(|h| h.by),
         order_problem: said.as_deref(),
         failures: row.failures,
         not_after: row.certificate.as_ref().map(|c| c.not_after),
@@ -40,7 +41,9 @@ pub(super) fn view(
     let checks = row.evidence.iter().map(|e| check(e, &row)).collect();
     let records = to_publish(&row, apex);
     let pair = pair::of(&row, sentence.serving, now);
+    let held = held(&row);
     DomainView {
+        held,
         id: row.id,
         tenant: TenantRef { id: row.tenant_id, slug: row.tenant_slug },
         hostname_display: row.hostname.display(),
@@ -82,6 +85,15 @@ pub(super) fn view(
         created_at: row.created_at,
         events: events.into_iter().map(event).collect(),
     }
+}
+
+/// What holds the import that brought the name, while that keeps it from being ordered for.
+fn held(row: &DomainRow) -> Option<HeldView> {
+    let HeldRow { by, since, import_id, tenant_id } = row.held.as_ref()?;
+    let keeps = matches!(row.claim, Claim::AwaitingDns | Claim::Queued);
+    // An operator's import may bring the names of others, too.
+    let own = tenant_id.as_ref() == Some(&row.tenant_id);
+    keeps.then(|| HeldView { by: *by, since: *since, import_id: own.then(|| import_id.clone()) })
 }
 
 /// What to publish. Nothing has to be kept for a claim that is over or on its way out.

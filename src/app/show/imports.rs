@@ -65,6 +65,14 @@ pub struct ImportView {
     #[serde(with = "rfc3339::option", default)]
     #[schema(required, value_type = Option<String>, format = DateTime)]
     pub finished_at: Option<Moment>,
+    /// Who paused, resumed or cancelled it last; null where nobody has.
+    #[schema(required)]
+    #[serde(default)]
+    pub turned_by: Option<String>,
+    /// When that was.
+    #[serde(with = "rfc3339::option", default)]
+    #[schema(required, value_type = Option<String>, format = DateTime)]
+    pub turned_at: Option<Moment>,
     /// Rises with everything that happens to it.
     #[serde(skip)]
     pub version: i64,
@@ -307,6 +315,8 @@ impl ImportView {
             created_at: import.created_at,
             received_at: import.received_at,
             finished_at: import.finished_at,
+            turned_by: import.turned_by,
+            turned_at: import.turned_at,
             version: import.version,
         }
     }

@@ -21,8 +21,8 @@ pub struct ListedDomain {
     pub hostname_display: String,
     /// Where the claim stands.
     pub claim: Claim,
-    /// Visitors are served, or why not and whose move it is.
-    pub sentence: String,
+    /// Visitors are served, or why not, as a list says it.
+    pub in_a_list: String,
     /// Whose move it is.
     pub who_acts: Actor,
     /// Whether a visitor gets the tenant's page.
@@ -41,6 +41,7 @@ fn listed(row: ListedRow, now: Moment) -> ListedDomain {
         claim: row.claim,
         evidence: &row.evidence,
         order_state: row.order_state,
+        held: row.held,
         order_problem: None,
         not_after: row.not_after,
         counted: 1,
@@ -53,7 +54,7 @@ fn listed(row: ListedRow, now: Moment) -> ListedDomain {
         hostname: row.hostname.to_string(),
         hostname_display: row.hostname.display(),
         claim: row.claim,
-        sentence: sentence.text,
+        in_a_list: sentence.in_a_list,
         who_acts: sentence.who_acts,
         serving: sentence.serving,
     }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use utoipa::openapi::schema::{Object, ObjectBuilder, SchemaType, Type};
 
-use crate::model::bulk::{Format, ImportState, Verdict as RowVerdict};
+use crate::model::bulk::{Format, Hold, ImportState, Verdict as RowVerdict};
 use crate::model::claim::Claim;
 use crate::model::domain::{HoldingState, TieState};
 use crate::model::email::ContactKind;
@@ -77,6 +77,10 @@ pub fn import_format() -> Object {
 pub fn import_state() -> Object {
     let seen: Vec<ImportState> = ImportState::ALL.iter().copied().filter(|s| *s != ImportState::Broken).collect();
     set(&seen)
+}
+
+pub(super) fn hold() -> Object {
+    set(Hold::ALL)
 }
 
 /// Verdicts on a row.

@@ -87,7 +87,7 @@ impl ImportPage {
             csrf,
             state,
             tone,
-            sentence: sentence(&view),
+            sentence: sentence(&view, now),
             bars: bars(&view),
             curve: curve(&view, now),
             last_order,
@@ -121,7 +121,7 @@ impl ImportPage {
 }
 
 /// What there is to know, in a sentence or two.
-fn sentence(view: &ImportView) -> String {
+fn sentence(view: &ImportView, now: Moment) -> String {
     match (view.state, view.dry_run) {
         (ImportState::Receiving, _) => match view.rows {
             1 => t::one_row_arrived().to_owned(),
@@ -133,11 +133,38 @@ fn sentence(view: &ImportView) -> String {
             (1, all) => t::one_of_rows_judged(all).plain(),
             (n, all) => t::of_rows_judged(n, all).plain(),
         },
-        (ImportState::Paused, _) => t::held_at(view.judged, view.rows).plain(),
+        (ImportState::Paused, _) => turned(view, now, &t::held_at(view.judged, view.rows).plain()),
         (ImportState::Done, true) => format!("{} {} {}", t::was_a_check(), would_be_claimed(view), not_taken(view)),
         (ImportState::Done, false) => format!("{} {}", claimed(view), not_taken(view)),
-        (ImportState::Cancelled | ImportState::Broken, _) => t::given_up_at(view.judged, view.rows).plain(),
+        (ImportState::Cancelled | ImportState::Broken, _) => {
+            turned(view, now, &t::given_up_at(view.judged, view.rows).plain())
+        }
     }
+}
+
+/// Who holds it, or gave it up, and what that means for the claims it made.
+fn turned(view: &ImportView, now: Moment, where_it_stands: &str) -> String {
+    let by_tenant = view.turned_by.as_deref().is_some_and(|by| by.starts_with("tenant "));
+    let paused = view.state == ImportState::Paused;
+    let who = view.turned_at.map(|at| {
+        let (ago, full) = (relative(at, now), absolute(at));
+        match (paused, by_tenant) {
+            (true, true) => t::paused_by_tenant(ago, full),
+            (true, false) => t::paused_by_operator(ago, full),
+            (false, true) => t::cancelled_by_tenant(ago, full),
+            (false, false) => t::cancelled_by_operator(ago, full),
+        }
+        .plain()
+    });
+    let meant = match (view.claims.on_their_way(), paused) {
+        (0, _) => None,
+        (1, true) => Some(t::one_claim_held().to_owned()),
+        (n, true) => Some(t::claims_held(n).plain()),
+        (1, false) => Some(t::one_claim_given_up().to_owned()),
+        (n, false) => Some(t::claims_given_up(n).plain()),
+    };
+    let said = [who.as_deref(), Some(where_it_stands), meant.as_deref()];
+    said.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
 fn would_be_claimed(view: &ImportView) -> String {

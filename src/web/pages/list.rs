@@ -13,7 +13,6 @@ use crate::app::tokens::Principal;
 use crate::model::claim::Claim;
 use crate::model::evidence::Actor;
 use crate::model::id::DomainId;
-use crate::model::sentence::in_a_list;
 use crate::store::portal::Listing;
 use crate::web::auth::PageCaller;
 use crate::web::input::Asked;
@@ -75,7 +74,7 @@ impl ListRow {
             } else {
                 claim_words(domain.claim)
             },
-            sentence: in_a_list(&domain.sentence),
+            sentence: domain.in_a_list,
             yours: domain.who_acts == Actor::Tenant,
             id: domain.id,
         }

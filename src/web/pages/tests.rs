@@ -151,6 +151,8 @@ fn import(text: &str, state: ImportState) -> ImportPage {
         curve: vec![PointView { at: NOW, orders: 50 }, PointView { at: later, orders: 300 }],
     };
     let view = ImportView {
+        turned_by: None,
+        turned_at: None,
         id: ImportId::mint(NOW, [1; 10]),
         name: text.to_owned(),
         format: Format::Csv,

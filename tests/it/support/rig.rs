@@ -653,11 +653,13 @@ impl Rig {
     pub async fn check_standing(&self) {
         let stmt = sql("SELECT d.*, c.not_after AS ends, (SELECT o.state FROM orders o WHERE o.domain_id = d.id \
                ORDER BY CASE WHEN o.state IN ('issued', 'failed', 'lost') THEN 1 ELSE 0 END, o.created_at DESC, o.id DESC \
-               LIMIT 1) AS order_state \
-             FROM domains d LEFT JOIN certificates c ON c.id = d.certificate_id");
+               LIMIT 1) AS order_state, m.hold \
+             FROM domains d LEFT JOIN certificates c ON c.id = d.certificate_id \
+               LEFT JOIN imports m ON m.id = d.import_id AND d.lane = 'bulk'");
         for row in self.app.store.query(stmt).await.unwrap() {
             let domain = nameplate::store::situation::domain(&row).unwrap();
-            let stands = standing::of_row(&domain, row.opt_parse("order_state").unwrap());
+            let (order, held) = (row.opt_parse("order_state").unwrap(), row.opt_parse("hold").unwrap());
+            let stands = standing::of_row(&domain, order, held);
             let ends = row.opt_moment("ends").unwrap().filter(|_| domain.claim == Claim::Live);
             let written = (row.text("standing").unwrap(), row.text("acts").unwrap());
             assert_eq!(written, (stands.code().to_owned(), stands.acts().as_str().to_owned()), "{}", domain.id);
