@@ -249,7 +249,7 @@ pub struct Situation {
 }
 
 /// Who asks for looks without being somebody who waits for them.
-const OURSELVES: [&str; 2] = ["nameplate", "routine"];
+const OURSELVES: [&str; 3] = ["nameplate", "routine", "import"];
 
 impl Situation {
     /// The lane in which a look for this claim waits.

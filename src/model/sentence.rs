@@ -9,9 +9,20 @@ use super::moment::Moment;
 use super::order::OrderState;
 use super::standing::{Standing, Stands, blocker, contested, fault, queued_blocker, routing_fault, standing};
 
+/// Who reads it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reader {
+    /// The tenant whose name it is, or whoever it handed the page to.
+    Tenant,
+    /// The platform's operator.
+    Operator,
+}
+
 /// What the sentence is made from.
 #[derive(Clone, Debug)]
 pub struct Facts<'a> {
+    /// Who reads it.
+    pub reader: Reader,
     /// Where the claim stands.
     pub claim: Claim,
     /// The last look.
@@ -82,8 +93,8 @@ impl Parts {
         Parts { ends_with_move: true, ..self }
     }
 
-    fn acted_on_by(self, who_acts: Actor) -> Sentence {
-        let told = if self.ends_with_move { format!(" {}", whose_move(who_acts)) } else { String::new() };
+    fn acted_on_by(self, who_acts: Actor, reader: Reader) -> Sentence {
+        let told = if self.ends_with_move { format!(" {}", whose_move(who_acts, reader)) } else { String::new() };
         // The tenant's move is marked in a list, and what to change stands below on the page alone.
         let told_in_list = if who_acts == Actor::Tenant { "" } else { told.as_str() };
         let listed = self.in_a_list.as_ref().unwrap_or(&self.said);
@@ -105,7 +116,8 @@ fn capital(text: &str) -> String {
 }
 
 fn sentence(text: impl Into<String>, who_acts: Actor) -> Sentence {
-    Parts::of(text).acted_on_by(who_acts)
+    // Without a move at its end it says the same to everybody.
+    Parts::of(text).acted_on_by(who_acts, Reader::Tenant)
 }
 
 /// Computes the sentence.
@@ -129,17 +141,20 @@ pub fn sentence_of(facts: &Facts<'_>) -> Sentence {
     }
 }
 
-fn whose_move(who: Actor) -> &'static str {
-    match who {
-        Actor::Tenant => YOUR_MOVE,
-        Actor::DnsProvider => "Your DNS provider has to act; we keep looking.",
-        Actor::Platform => "This is ours to solve; you need not do anything.",
-        Actor::Ca => "The certificate authority has to act; we keep trying.",
-        Actor::Nobody => "Nothing to do but wait; we keep looking.",
+fn whose_move(who: Actor, reader: Reader) -> &'static str {
+    match (who, reader) {
+        (Actor::Tenant, Reader::Tenant) => YOUR_MOVE,
+        (Actor::Tenant, Reader::Operator) => "The tenant has to act: see below what to change.",
+        (Actor::DnsProvider, Reader::Tenant) => "Your DNS provider has to act; we keep looking.",
+        (Actor::DnsProvider, Reader::Operator) => "The tenant's DNS provider has to act; we keep looking.",
+        (Actor::Platform, Reader::Tenant) => "This is ours to solve; you need not do anything.",
+        (Actor::Platform, Reader::Operator) => "This is the platform's to solve.",
+        (Actor::Ca, _) => "The certificate authority has to act; we keep trying.",
+        (Actor::Nobody, _) => "Nothing to do but wait; we keep looking.",
     }
 }
 
-fn blocked(by: &Evidence) -> Sentence {
+fn blocked(by: &Evidence, reader: Reader) -> Sentence {
     let reason = by.finding.reason;
     let subject = match by.finding.check {
         Check::Ownership => "proof of ownership",
@@ -154,7 +169,7 @@ fn blocked(by: &Evidence) -> Sentence {
         }
         Check::Preflight => {
             let said = format!("Visitors are not served yet. {}", reason.sentence());
-            return Parts::of(said).with_move().acted_on_by(reason.acts());
+            return Parts::of(said).with_move().acted_on_by(reason.acts(), reader);
         }
     };
     let parts = match reason.verdict() {
@@ -166,17 +181,17 @@ fn blocked(by: &Evidence) -> Sentence {
             Parts::not_yet(format!("{subject} could not be looked at. {}", reason.sentence()))
         }
     };
-    parts.with_move().acted_on_by(reason.acts())
+    parts.with_move().acted_on_by(reason.acts(), reader)
 }
 
 fn awaiting(facts: &Facts<'_>) -> Sentence {
     if facts.evidence.is_empty() {
         return Parts::not_yet("publish the records below. Nobody has looked for them so far; we start at once.")
             .listed_as("publish its records. Nobody has looked for them so far; we start at once.")
-            .acted_on_by(Actor::Tenant);
+            .acted_on_by(Actor::Tenant, facts.reader);
     }
     match blocker(facts.evidence) {
-        Some(by) => blocked(by),
+        Some(by) => blocked(by, facts.reader),
         None => {
             sentence("Visitors are not served yet. Every record is right; the claim moves on in a moment.", Actor::Nobody)
         }
@@ -185,7 +200,7 @@ fn awaiting(facts: &Facts<'_>) -> Sentence {
 
 fn queued(facts: &Facts<'_>) -> Sentence {
     if let Some(by) = queued_blocker(facts.evidence, facts.order_state) {
-        return blocked(by);
+        return blocked(by, facts.reader);
     }
     let stands = standing(&Stands {
         claim: facts.claim,
@@ -225,13 +240,17 @@ fn queued(facts: &Facts<'_>) -> Sentence {
     };
     let said = match facts.order_problem.filter(|_| stands.acts() == Actor::Ca) {
         Some(problem) => format!("{step}. The certificate authority last answered: {problem}"),
-        None => format!("DNS is right, {step}. You need not do anything."),
+        None => {
+            let nobody = if facts.reader == Reader::Tenant { "You need not" } else { "Nobody has to" };
+            format!("DNS is right, {step}. {nobody} do anything.")
+        }
     };
-    Parts::not_yet(said).acted_on_by(stands.acts())
+    Parts::not_yet(said).acted_on_by(stands.acts(), facts.reader)
 }
 
 fn held(how: &str, stands: Standing) -> Sentence {
-    Parts::not_yet(format!("DNS is right, but the import that brought the name {how}")).acted_on_by(stands.acts())
+    Parts::not_yet(format!("DNS is right, but the import that brought the name {how}"))
+        .acted_on_by(stands.acts(), Reader::Tenant)
 }
 
 fn live(facts: &Facts<'_>) -> Sentence {
@@ -247,14 +266,14 @@ fn live(facts: &Facts<'_>) -> Sentence {
         return sentence("Visitors are not served: no edge reports to us. This is ours to solve.", Actor::Platform);
     }
     if facts.behind == facts.counted {
-        return Parts::not_yet("the certificate is on its way to the edges.").acted_on_by(Actor::Nobody);
+        return Parts::not_yet("the certificate is on its way to the edges.").acted_on_by(Actor::Nobody, facts.reader);
     }
     let active = facts.behind == 0;
     let contested = contested(facts.evidence);
     if let Some(away) = routing_fault(facts.evidence).filter(|_| contested.is_none()) {
         let reason = away.finding.reason;
         let parts = Parts::of(format!("Visitors do not reach us any more. {}", reason.sentence())).with_move();
-        return Sentence { active, ..parts.acted_on_by(reason.acts()) };
+        return Sentence { active, ..parts.acted_on_by(reason.acts(), facts.reader) };
     }
     let text = match active {
         true => "Visitors are served over HTTPS.".to_owned(),
@@ -266,7 +285,7 @@ fn live(facts: &Facts<'_>) -> Sentence {
     let said = match contested.or_else(|| fault(facts.evidence)) {
         Some(loose) => {
             let reason = loose.finding.reason;
-            Parts::of(format!("{text} But: {}", reason.sentence())).with_move().acted_on_by(reason.acts())
+            Parts::of(format!("{text} But: {}", reason.sentence())).with_move().acted_on_by(reason.acts(), facts.reader)
         }
         None => sentence(text, Actor::Nobody),
     };
@@ -299,6 +318,7 @@ mod tests {
     fn facts(claim: Claim, evidence: &[Evidence]) -> Facts<'_> {
         let (now, end) = (Moment::from_secs(200), Moment::from_secs(900));
         Facts {
+            reader: Reader::Tenant,
             claim,
             evidence,
             order_state: None,
@@ -334,6 +354,23 @@ mod tests {
         let said = format!("the records below {YOUR_MOVE} {NOT_YET}");
         let retried = Facts { failures: 1, order_problem: Some(&said), ..facts(Claim::Queued, &[]) };
         assert!(sentence_of(&retried).in_a_list.ends_with(&said), "{}", sentence_of(&retried).in_a_list);
+    }
+
+    #[test]
+    fn an_operator_is_told_who_must_act_and_never_that_it_is_his_move() {
+        let seen = [look(Check::Ownership, Reason::TxtMissing)];
+        for reason in Reason::ALL {
+            for check in [Check::Ownership, Check::Routing, Check::Caa, Check::Preflight] {
+                let found = [look(check, *reason)];
+                for claim in [Claim::AwaitingDns, Claim::Queued, Claim::Live] {
+                    let told = sentence_of(&Facts { reader: Reader::Operator, ..facts(claim, &found) }).text;
+                    assert!(!told.contains("Your move") && !told.contains("you need not"), "{told}");
+                    assert!(!told.contains("Your DNS provider has to act"), "{told}");
+                }
+            }
+        }
+        let told = sentence_of(&Facts { reader: Reader::Operator, ..facts(Claim::AwaitingDns, &seen) });
+        assert!(told.text.contains("The tenant has to act") && told.who_acts == Actor::Tenant, "{told:?}");
     }
 
     #[test]

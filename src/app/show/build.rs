@@ -1,5 +1,7 @@
 //! From rows to the document.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 use super::document::{
@@ -12,7 +14,7 @@ use crate::model::domain::{PublicProbe, RoutingMode};
 use crate::model::evidence::{Check, Evidence, Record, Verdict};
 use crate::model::moment::Moment;
 use crate::model::records::{ApexRoute, records};
-use crate::model::sentence::{Facts, sentence_of};
+use crate::model::sentence::{Facts, Reader, sentence_of};
 use crate::store::views::{DomainRow, EventRow, HeldRow, OrderRow, SummaryRow};
 
 pub(super) fn view(
@@ -21,11 +23,12 @@ pub(super) fn view(
     rollout: RolloutView,
     events: Vec<EventRow>,
     apex: &ApexRoute,
-    now: Moment,
+    (reader, now): (Reader, Moment),
 ) -> DomainView {
     let problem: Option<Value> = order.as_ref().and_then(|o| o.problem.as_deref()).map(document);
     let said = problem.as_ref().map(problem_line);
     let facts = Facts {
+        reader,
         claim: row.claim,
         evidence: &row.evidence,
         order_state: order.as_ref().map(|o| o.state),
@@ -94,6 +97,14 @@ fn held(row: &DomainRow) -> Option<HeldView> {
     // An operator's import may bring the names of others, too.
     let own = tenant_id.as_ref() == Some(&row.tenant_id);
     keeps.then(|| HeldView { by: *by, since: *since, import_id: own.then(|| import_id.clone()) })
+}
+
+/// A claim waits for its records so long before that is worth an alarm.
+const YOUNG: Duration = Duration::from_secs(24 * 3600);
+
+/// Whether a claim waits for its records as young claims do: since less than a day, and with nothing that is wrong.
+pub(super) fn is_young(claim: Claim, created_at: Moment, seen: impl Iterator<Item = Verdict>, now: Moment) -> bool {
+    claim == Claim::AwaitingDns && now.since(created_at) < YOUNG && seen.into_iter().all(|v| v != Verdict::Fail)
 }
 
 /// What to publish. Nothing has to be kept for a claim that is over or on its way out.

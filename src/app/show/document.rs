@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use super::build::is_young;
 use super::record::{DnsHostDocument, RecordDocument, ViewDocument};
 use super::{rfc3339, words};
 use crate::model::bulk::Hold;
@@ -314,6 +315,11 @@ impl DomainView {
     pub fn records_are_right(&self) -> bool {
         let passes = |which: Check| self.checks.iter().any(|c| c.check == which && c.verdict == Verdict::Pass);
         passes(Check::Ownership) && passes(Check::Routing)
+    }
+
+    /// Whether it waits for its records as young claims do: since less than a day, and with nothing that is wrong.
+    pub fn is_young(&self, now: Moment) -> bool {
+        is_young(self.claim, self.created_at, self.checks.iter().map(|check| check.verdict), now)
     }
 
     /// Whether records are to be published or kept.

@@ -95,6 +95,9 @@ impl Face {
 
     /// The tone of the whole: `good`, `wait`, `act` or `off`.
     pub(super) fn tone(&self) -> &'static str {
+        if self.view.is_young(self.now) {
+            return "wait";
+        }
         tone(self.view.claim, self.view.who_acts, self.view.serving)
     }
 

@@ -68,7 +68,7 @@ impl ListRow {
         ListRow {
             name: visible(&domain.hostname_display),
             ascii: differs.then(|| domain.hostname.clone()),
-            tone: tone(domain.claim, domain.who_acts, domain.serving),
+            tone: if domain.is_young { "wait" } else { tone(domain.claim, domain.who_acts, domain.serving) },
             state: if domain.claim == Claim::Live && !domain.serving {
                 t::live_not_served()
             } else {

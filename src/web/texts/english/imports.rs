@@ -87,10 +87,21 @@ texts! {
     // ---- An import's claims and its plan ----
     claims_stand = "Where its claims stand";
     claims_caption = "Claims that this import made, by state";
+    check_import = "Check these names now";
+    import_is_checked = "Each name that waits for its records is looked at now, one after the other.";
+    next_import_look(ago, full) = "The next of them is looked at {ago}, at {full}. Until something changes, each is looked at about once an hour, in a large import less often.";
+    no_claims_here = "No name of this import stands here now.";
+    import_claims_caption(state) = "Names of this import: {state}";
+    back_to_import = "Back to the import";
     publish_these = "Publish these records; whoever owns the DNS can take them as one file:";
     records_zone_file = "Records as a zone file";
     records_csv = "Records as CSV";
     limits_plan = "What the limits make of it";
+    limits_plan_was = "What the limits made of it";
+    plan_was(orders, made) = "By the plan of {made}, certificates to order: {orders}.";
+    last_order_was(full) = "The last was to be ordered at {full}, with every name set up right.";
+    live_by_now(n) = "Live now: {n}.";
+    slow_domains_were = "These had more names than that:";
     one_to_order = "1 certificate to order.";
     to_order_in_one(orders) = "{orders} certificates to order for names under 1 registered domain.";
     to_order(orders, domains) = "{orders} certificates to order for names under {domains} registered domains.";

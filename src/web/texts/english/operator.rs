@@ -130,6 +130,7 @@ texts! {
     waiting = "Waiting";
     left_of(left, all) = "{left} of {all}";
     left_of_open(left, all, open) = "{left} of {all}, {open} open";
+    not_configured = "No such limit is configured, and the CA refuses for it:";
     cas_page = "The CA’s page";
     used_up_by_others = "Used up by others: the CA refused where our own count had room.";
     paused_by_ca = "Paused by the CA until somebody visits its page.";
