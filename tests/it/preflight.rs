@@ -17,7 +17,8 @@ use nameplate::reach::{self, Place, Reach, ReachError, Reply, Sent, Served};
 use nameplate::store::{situation, sql};
 use tokio::task::JoinSet;
 
-use crate::support::rig::{Rig, Says};
+use crate::support::rig::Rig;
+use crate::support::rig::edge_side::Says;
 use crate::support::stores::until;
 
 pub const NAME: &str = "shop.acme.test";

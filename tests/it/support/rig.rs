@@ -29,11 +29,11 @@ use nameplate::vault::distribution::{DistributionKey, Preflight};
 use nameplate::vault::{Context, MasterKey, Vault};
 
 #[path = "edge_side.rs"]
-mod edge_side;
+pub mod edge_side;
 #[path = "scissors.rs"]
 mod scissors;
 
-pub use edge_side::{EdgeSide, Says};
+pub use edge_side::EdgeSide;
 pub use scissors::Scissors;
 
 /// The world.
