@@ -45,8 +45,10 @@
     const ahead = at > Date.now();
     const seconds = Math.floor(Math.abs(at - Date.now()) / 1000);
     if (seconds < 2) return ahead ? words.moment : words.now;
-    const [n, unit] = seconds < 120 ? [seconds, "second"] : seconds < 7200 ? [Math.floor(seconds / 60), "minute"]
-      : seconds < 172800 ? [Math.floor(seconds / 3600), "hour"] : [Math.floor(seconds / 86400), "day"];
+    // What is still to come is told to the nearest, as the server does.
+    const whole = ahead ? Math.round : Math.floor;
+    const [n, unit] = seconds < 120 ? [seconds, "second"] : seconds < 7200 ? [whole(seconds / 60), "minute"]
+      : seconds < 172800 ? [whole(seconds / 3600), "hour"] : [whole(seconds / 86400), "day"];
     return spans.format(ahead ? n : -n, unit);
   };
   const tick = () => {

@@ -11,6 +11,7 @@
 
 pub mod account;
 mod act;
+mod addresses;
 pub mod advance;
 pub mod alerts;
 mod ask;

@@ -1,7 +1,6 @@
 //! Observations of a step: each looks at one thing and lets `model::conclude` say what it means.
 
-use std::net::IpAddr;
-
+use super::addresses::addresses_of;
 use super::{App, AppError, ask, ca, choice, keys, preflight};
 use crate::acme::chain::{self, ChainError};
 use crate::acme::{AuthorizationStatus, Call, OrderStatus};
@@ -10,7 +9,6 @@ use crate::model::checks;
 use crate::model::conclude::{self, AuthorizationSeen, CaStatus, Challenge, Conclusion, Former, Looked, Presence};
 use crate::model::domain::{PublicProbe, Situation};
 use crate::model::evidence::{Check, Finding, Verdict};
-use crate::model::hostname::Hostname;
 use crate::model::id::CertificateId;
 use crate::model::look::{Ask, Data, Kind, Observer, Seen};
 use crate::model::order::Order;
@@ -137,20 +135,6 @@ fn former_value(label: &str, value: Option<&str>, seen: &Seen) -> Presence {
 
 async fn rolled_out(app: &App, kind: &str, subject: &str) -> Result<conclude::Rollout, AppError> {
     Ok(rollout::rollout_now(&app.store, kind, subject, app.env.now(), conclude::FRESH_EDGE).await?)
-}
-
-/// The addresses of a name, as our resolvers see them now.
-pub(super) async fn addresses_of(app: &App, name: &Hostname) -> Vec<IpAddr> {
-    let seen = app.look.look(&ask::addresses(app, name)).await;
-    let mut all: Vec<IpAddr> = seen
-        .observations
-        .iter()
-        .filter(|o| o.probe.name == name.as_str() && matches!(o.probe.kind, Kind::A | Kind::Aaaa))
-        .flat_map(|o| o.answer.addresses())
-        .collect();
-    all.sort();
-    all.dedup();
-    all
 }
 
 async fn public_name(app: &App, s: &Situation) -> Result<PublicProbe, AppError> {

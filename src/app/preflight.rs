@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use tokio::sync::Mutex;
 
-use super::{App, AppError, observe};
+use super::addresses::addresses_of;
+use super::{App, AppError};
 use crate::model::conclude::{self, Conclusion};
 use crate::model::domain::Situation;
 use crate::model::evidence::{Check, Evidence, Finding, Verdict};
@@ -170,7 +171,7 @@ async fn fly(app: &App, s: &Situation) -> Result<Finding, AppError> {
     };
     let mut ours = app.settings.platform.addresses.clone();
     if let (Some(_), Some(target)) = (&control, app.settings.apex_target.as_ref().filter(|_| host.is_apex())) {
-        ours.extend(observe::addresses_of(app, target).await);
+        ours.extend(addresses_of(app, target).await);
     }
     Ok(preflight::judge(host, &trails, control.as_ref(), &ours))
 }
@@ -226,7 +227,7 @@ impl Map<'_> {
         if names.len() >= NAMES {
             return None;
         }
-        let mut all = observe::addresses_of(self.app, host).await;
+        let mut all = addresses_of(self.app, host).await;
         all.sort_by_key(|address| (address.is_ipv4(), *address));
         all.truncate(ADDRESSES);
         names.insert(host.clone(), all.clone());

@@ -16,6 +16,7 @@ use crate::model::conclude::FRESH_EDGE;
 use crate::model::id::{DomainId, TenantId};
 use crate::model::moment::Moment;
 use crate::model::records::ApexRoute;
+use crate::model::sentence::Reader;
 use crate::store::rollout::rollout;
 use crate::store::views::{self, DomainFilter, DomainRow, EventFilter};
 use crate::store::{Store, StoreResult, Tx};
@@ -23,14 +24,14 @@ use crate::store::{Store, StoreResult, Tx};
 pub use alerts::{AlertView, DeliveryView, WebhookView};
 pub use budget::{BudgetView, LimitView};
 pub use document::{
-    AttemptView, CertificateView, CheckView, DomainSummary, DomainView, EventView, OrderView, PartnerView, ProbeView,
-    RenewalView, RolloutView, TenantRef,
+    AttemptView, CertificateView, CheckView, DomainSummary, DomainView, EventView, HeldView, OrderView, PartnerView,
+    ProbeView, RenewalView, RolloutView, TenantRef,
 };
 pub use imports::{
-    ClaimCounts, CollisionView, ImportRowView, ImportView, PlanView, PointView, VerdictCounts, import, imports,
+    CheckedView, ClaimCounts, CollisionView, ImportRowView, ImportView, PlanView, PointView, VerdictCounts, import, imports,
 };
 pub use listed::{CertificateDocument, ContactView, EdgeView, OpenOrderView, PastAttempt, TenantView, TokenView};
-pub use portal::{ListedDomain, certificate_names, history, listing, moved, position};
+pub use portal::{ListedDomain, certificate_names, history, listing, moved, of_import, position};
 
 /// How many events a view carries; the rest is a page away.
 const EVENTS: i64 = 100;
@@ -40,13 +41,32 @@ pub async fn domain(store: &Store, apex: &ApexRoute, id: &DomainId, now: Moment)
     domain_in(&mut store.read().await?, apex, id, now).await
 }
 
+/// The same, with its sentence worded for the operator.
+pub async fn domain_for_operator(
+    store: &Store,
+    apex: &ApexRoute,
+    id: &DomainId,
+    now: Moment,
+) -> StoreResult<Option<DomainView>> {
+    read(&mut store.read().await?, apex, id, (Reader::Operator, now)).await
+}
+
 /// The same as a transaction sees it.
 pub async fn domain_in(tx: &mut Tx, apex: &ApexRoute, id: &DomainId, now: Moment) -> StoreResult<Option<DomainView>> {
+    read(tx, apex, id, (Reader::Tenant, now)).await
+}
+
+async fn read(
+    tx: &mut Tx,
+    apex: &ApexRoute,
+    id: &DomainId,
+    (reader, now): (Reader, Moment),
+) -> StoreResult<Option<DomainView>> {
     let Some(row) = views::domain(tx, id).await? else { return Ok(None) };
     let order = views::order(tx, id).await?;
     let rollout = rollout_of(tx, &row, now).await?;
     let events = views::domain_events(tx, id, EVENTS).await?;
-    Ok(Some(build::view(row, order, rollout, events, apex, now)))
+    Ok(Some(build::view(row, order, rollout, events, apex, (reader, now))))
 }
 
 /// Whose domain this is, if it exists.

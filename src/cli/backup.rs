@@ -48,7 +48,17 @@ pub(super) async fn backup(
     }
     // Made here first, so that nobody else may read what is copied into it; SQLite fills an empty file.
     let made = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file);
-    made.with_context(|| format!("{} cannot be made", file.display()))?;
+    if let Err(e) = made {
+        store.close().await;
+        if e.kind() == std::io::ErrorKind::AlreadyExists {
+            bail!(
+                "{} is there already, and a copy never overwrites one: give another name, such as one with the date, or move it \
+                 away first",
+                file.display()
+            );
+        }
+        return Err(e).with_context(|| format!("{} cannot be made", file.display()));
+    }
     let copied = store.copy_to(&file).await;
     store.close().await;
     let bytes = match copied.map_err(anyhow::Error::from) {

@@ -1,26 +1,24 @@
 //! `nameplate import FILE` and `nameplate imports …`: thousands of names over the API, like any client of it.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use reqwest::Method;
-use serde::{Deserialize, Serialize};
 
 use super::bulk_follow::{self, Progress};
-use super::bulk_send;
+use super::bulk_send::{self, FileFormat};
+use super::bulk_shown::{self, Page, Shown};
 use super::client::ApiClient;
+use super::compose::stop_at_signal;
 use super::links::ServerArgs;
 use super::out::many;
 use super::{Out, Surroundings};
-use crate::app::show::{ImportRowView, ImportView};
+use crate::app::show::{CheckedView, ImportView};
 use crate::env::Env;
 use crate::model::bulk::ImportState;
 use crate::model::id::ImportId;
-
-/// Refused rows that are printed; the result file has all.
-const PRINTED: usize = 20;
 
 #[derive(Args)]
 pub(super) struct ImportArgs {
@@ -48,12 +46,6 @@ pub(super) struct ImportArgs {
     pub server: ServerArgs,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum FileFormat {
-    Csv,
-    Ndjson,
-}
-
 #[derive(Args)]
 pub(super) struct ImportsArgs {
     #[command(subcommand)]
@@ -75,6 +67,8 @@ pub(super) enum ImportsCommand {
     Resume(OneImport),
     /// Give an import up; claims that were made stay
     Cancel(OneImport),
+    /// Have its names that wait for their records looked at now
+    Check(OneImport),
     /// Make a dry run come true, without sending the file again
     Start(OneImport),
     /// Print the verdict of every row
@@ -112,21 +106,10 @@ pub(super) enum RecordsFormat {
     Csv,
 }
 
-/// What the API says of an import.
-#[derive(Serialize, Deserialize)]
-pub(super) struct Shown {
-    #[serde(flatten)]
-    pub view: ImportView,
-    pub page: String,
-    pub results: String,
-    pub records: String,
-}
-
-#[derive(Deserialize)]
-struct Page<T> {
-    items: Vec<T>,
-    next: Option<String>,
-}
+/// Whoever followed was told to stop.
+#[derive(Debug, thiserror::Error)]
+#[error("interrupted")]
+pub(super) struct Interrupted;
 
 /// Everything went its way, but not every row was taken.
 #[derive(Debug, thiserror::Error)]
@@ -145,36 +128,119 @@ pub(super) async fn import(
     err: &mut dyn Write,
 ) -> anyhow::Result<()> {
     let api = ApiClient::new(surroundings, args.server.server.clone(), args.server.token.clone())?;
+    let stop = stop_at_signal()?;
     let mut progress = Progress::new(err, env);
+    let mut known = None;
+    let followed = tokio::select! {
+        biased;
+        () = stop.cancelled() => None,
+        shown = follow(&api, env, &args, &mut known, &mut progress) => Some(shown?),
+    };
+    progress.clear()?;
+    let Some(shown) = followed else { return left(&api, &args, known, &mut progress).await };
+    if let Some(path) = &args.results {
+        write_results(&api, &shown.view.id, path).await?;
+    }
+    if out.json {
+        out.document(&shown)?;
+    } else {
+        bulk_shown::print(&api, &shown, env.now(), out).await?;
+    }
+    let view = &shown.view;
+    let (refused, rows) = (view.verdicts.refused, view.rows);
+    let have = |n: i64| if n == 1 { "has" } else { "have" };
+    if view.verdicts.cancelled > 0 {
+        let cancelled = view.verdicts.cancelled;
+        bail!("the import was cancelled; {} {} no verdict", many(cancelled, "row"), have(cancelled));
+    }
+    let waiting = view.claims.on_their_way();
+    if args.wait && view.state == ImportState::Cancelled && waiting > 0 {
+        bail!("the import was cancelled; nothing is ordered for {} that {}", many(waiting, "name"), waits(waiting));
+    }
+    if refused > 0 { Err(SomeRefused { refused, rows }.into()) } else { Ok(()) }
+}
+
+fn waits(n: i64) -> &'static str {
+    if n == 1 { "waits" } else { "wait" }
+}
+
+/// Sends the file, or finds it sent, and follows it; `known` is its id as soon as there is one.
+async fn follow(
+    api: &ApiClient,
+    env: &Env,
+    args: &ImportArgs,
+    known: &mut Option<ImportId>,
+    progress: &mut Progress<'_>,
+) -> anyhow::Result<Shown> {
     let file = bulk_send::FileToSend::open(&args.file, args.format)?;
-    let sent = match under_way(&api, &file, &args).await? {
+    let sent = match under_way(api, &file, args).await? {
         Some(shown) => {
             let is = if shown.view.state.is_over() { "was" } else { "is being" };
             progress.say(&format!("This file {is} imported already, as {}: following it.", shown.view.id))?;
             shown
         }
-        None => bulk_send::send(&api, env, &file, &args, &mut progress).await?,
+        None => {
+            let wanted = bulk_send::Wanted {
+                tenant: args.tenant.as_deref(),
+                dry_run: args.dry_run,
+                create_tenants: args.create_tenants,
+            };
+            bulk_send::send(api, env, &file, &wanted, progress).await?
+        }
     };
-    let judged = bulk_follow::until_judged(&api, env, sent, &mut progress).await?;
-    let shown = if args.wait { bulk_follow::until_served(&api, env, judged, &mut progress).await? } else { judged };
+    *known = Some(sent.view.id.clone());
+    let judged = bulk_follow::until_judged(api, env, sent, progress).await?;
+    if args.wait { bulk_follow::until_served(api, env, judged, progress).await } else { Ok(judged) }
+}
+
+/// Whoever follows was told to stop: the import was not. Says what goes on, and how to follow or hold it.
+async fn left(
+    api: &ApiClient,
+    args: &ImportArgs,
+    known: Option<ImportId>,
+    progress: &mut Progress<'_>,
+) -> anyhow::Result<()> {
+    let Some(id) = known else {
+        let file = args.file.display();
+        progress.say(&format!(
+            "Stopped while the file was sent: what does not arrive whole is not imported. If it was whole just then, the same \
+             command follows it: nameplate import {file}"
+        ))?;
+        if let Some(path) = &args.results {
+            progress.say(&format!("{} was not written: there are no verdicts so far.", path.display()))?;
+        }
+        return Err(Interrupted.into());
+    };
+    progress.say(&format!("Stopped following {id}; the import goes on at the server."))?;
+    progress.say(&format!("To follow it again, run the same command; to look: nameplate imports show {id}"))?;
+    progress.say(&format!("To hold it: nameplate imports pause {id}; to give it up: nameplate imports cancel {id}"))?;
     if let Some(path) = &args.results {
-        let ndjson = path.extension().is_some_and(|end| end == "ndjson" || end == "jsonl");
-        let format = if ndjson { "ndjson" } else { "csv" };
-        let mut to = std::fs::File::create(path).with_context(|| format!("{} cannot be written", path.display()))?;
-        api.copy(&format!("/api/v1/imports/{}/results?format={format}", shown.view.id), &mut to).await?;
+        match write_results(api, &id, path).await {
+            Ok(()) => progress.say(&format!("The verdicts so far are in {}.", path.display()))?,
+            Err(e) => {
+                progress.say(&format!("{} was not written: {e:#}. Later: nameplate imports results {id}", path.display()))?
+            }
+        }
     }
-    if out.json {
-        out.document(&shown)?;
-    } else {
-        print(&api, &shown, out).await?;
+    Err(Interrupted.into())
+}
+
+/// Writes the verdicts to a file, which is there whole or not at all.
+async fn write_results(api: &ApiClient, id: &ImportId, path: &Path) -> anyhow::Result<()> {
+    let ndjson = path.extension().is_some_and(|end| end == "ndjson" || end == "jsonl");
+    let format = if ndjson { "ndjson" } else { "csv" };
+    let cannot = || format!("{} cannot be written", path.display());
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".part");
+    let beside = PathBuf::from(beside);
+    let mut to = std::fs::File::create(&beside).with_context(cannot)?;
+    let copied = api.copy(&format!("/api/v1/imports/{id}/results?format={format}"), &mut to).await;
+    if let Err(e) = copied {
+        // What is left of it is of no use to anybody.
+        let _ = std::fs::remove_file(&beside);
+        return Err(e);
     }
-    let (refused, rows) = (shown.view.verdicts.refused, shown.view.rows);
-    if shown.view.verdicts.cancelled > 0 {
-        let cancelled = shown.view.verdicts.cancelled;
-        let have = if cancelled == 1 { "has" } else { "have" };
-        bail!("the import was cancelled; {} {have} no verdict", many(cancelled, "row"));
-    }
-    if refused > 0 { Err(SomeRefused { refused, rows }.into()) } else { Ok(()) }
+    std::fs::rename(&beside, path).with_context(cannot)
 }
 
 /// The import of this very file that is not over yet, or whose claims are still on their way where those are waited for: one that
@@ -189,11 +255,27 @@ async fn under_way(api: &ApiClient, file: &bulk_send::FileToSend, args: &ImportA
     Ok(found.items.into_iter().find(|shown| followed(&shown.view)))
 }
 
+async fn check(api: &ApiClient, id: &ImportId, out: &mut Out<'_>) -> anyhow::Result<()> {
+    let checked: CheckedView = api.send(api.request(Method::POST, &format!("/api/v1/imports/{id}/check"))).await?;
+    if out.json {
+        return Ok(out.document(&checked)?);
+    }
+    let names = i64::try_from(checked.names).unwrap_or(i64::MAX);
+    let are = if names == 1 { "is" } else { "are" };
+    out.line(&format!("{} {are} looked at, the last at {}.", many(names, "name"), checked.last_look_at.in_words()))?;
+    Ok(())
+}
+
 /// `nameplate imports …`
-pub(super) async fn imports(surroundings: &Surroundings, args: ImportsArgs, out: &mut Out<'_>) -> anyhow::Result<()> {
+pub(super) async fn imports(
+    surroundings: &Surroundings,
+    env: &Env,
+    args: ImportsArgs,
+    out: &mut Out<'_>,
+) -> anyhow::Result<()> {
     let client = |server: ServerArgs| ApiClient::new(surroundings, server.server, server.token);
     let (one, turn) = match args.command {
-        ImportsCommand::List { server } => return list(&client(server)?, out).await,
+        ImportsCommand::List { server } => return bulk_shown::list(&client(server)?, out).await,
         ImportsCommand::Results { import, format } => {
             let format = if format == FileFormat::Csv { "csv" } else { "ndjson" };
             let path = format!("/api/v1/imports/{}/results?format={format}", import.import);
@@ -206,6 +288,7 @@ pub(super) async fn imports(surroundings: &Surroundings, args: ImportsArgs, out:
             let path = format!("/api/v1/imports/{}/records?{}", import.import, crate::web::query(&question));
             return client(import.server)?.copy(&path, out.writer()).await;
         }
+        ImportsCommand::Check(one) => return check(&client(one.server)?, &one.import, out).await,
         ImportsCommand::Show(one) => (one, None),
         ImportsCommand::Pause(one) => (one, Some("pause")),
         ImportsCommand::Resume(one) => (one, Some("resume")),
@@ -223,104 +306,5 @@ pub(super) async fn imports(surroundings: &Surroundings, args: ImportsArgs, out:
         out.document(&shown)?;
         return Ok(());
     }
-    print(&api, &shown, out).await
-}
-
-async fn list(api: &ApiClient, out: &mut Out<'_>) -> anyhow::Result<()> {
-    let mut all: Vec<Shown> = Vec::new();
-    let mut question = "limit=200".to_owned();
-    loop {
-        let page: Page<Shown> = api.send(api.request(Method::GET, &format!("/api/v1/imports?{question}"))).await?;
-        all.extend(page.items);
-        match page.next.as_deref().and_then(|next| next.split_once('?')) {
-            Some((_, next)) => question = next.to_owned(),
-            None => break,
-        }
-    }
-    if out.json {
-        out.document(&all)?;
-        return Ok(());
-    }
-    let row = |shown: &Shown| {
-        let v = &shown.view;
-        let state = if v.dry_run { format!("{} (dry run)", v.state) } else { v.state.to_string() };
-        vec![
-            v.name.clone(),
-            state,
-            v.rows.to_string(),
-            v.verdicts.refused.to_string(),
-            v.created_at.rfc3339(),
-            v.id.to_string(),
-        ]
-    };
-    out.table(&["NAME", "STATE", "ROWS", "REFUSED", "SENT", "ID"], &all.iter().map(row).collect::<Vec<_>>())?;
-    Ok(())
-}
-
-async fn print(api: &ApiClient, shown: &Shown, out: &mut Out<'_>) -> anyhow::Result<()> {
-    let view = &shown.view;
-    let v = &view.verdicts;
-    let what = if view.dry_run { " (dry run: nothing is claimed)" } else { "" };
-    out.line(&format!("{} {}: {}{what}", view.id, view.name, view.state))?;
-    let counts = [
-        ("waiting for a verdict", v.pending),
-        ("claimed", v.claimed),
-        ("would be claimed", v.would_be_claimed),
-        ("yours already", v.already_yours),
-        ("repeated", v.duplicate),
-        ("not taken", v.refused),
-        ("cancelled", v.cancelled),
-    ];
-    let said: Vec<String> = counts.iter().filter(|(_, n)| *n > 0).map(|(words, n)| format!("{n} {words}")).collect();
-    let rows = many(view.rows, "row");
-    out.line(&format!("{rows}: {}", if said.is_empty() { "none so far".into() } else { said.join(", ") }))?;
-    if view.tenants_added > 0 {
-        out.line(&format!("tenants {}added: {}", if view.dry_run { "to be " } else { "" }, view.tenants_added))?;
-    }
-    let c = &view.claims;
-    if c.awaiting_dns + c.queued + c.live + c.expired > 0 {
-        out.line(&format!(
-            "its claims: {} live, {} with their certificate under way, {} waiting for DNS, {} out of time",
-            c.live, c.queued, c.awaiting_dns, c.expired
-        ))?;
-    }
-    if let Some(plan) = &view.plan {
-        let end = plan
-            .last_order_at
-            .map(|at| format!("; the last at {}, if all is set up right", at.in_words()))
-            .unwrap_or_default();
-        let (orders, domains) = (many(plan.orders, "order"), many(plan.registered_domains, "registered domain"));
-        out.line(&format!("{orders} for names under {domains}{end}"))?;
-        for c in plan.collisions.iter().take(PRINTED) {
-            out.line(&format!(
-                "  {}: {}, {} at once, the last at {}",
-                c.registered_domain,
-                many(c.names, "name"),
-                c.at_once,
-                c.last_order_at.in_words()
-            ))?;
-        }
-        let more = plan.colliding.saturating_sub(u64::try_from(PRINTED).unwrap_or(0));
-        if more > 0 {
-            out.line(&format!("  and {} more", many(more, "registered domain")))?;
-        }
-    }
-    if v.refused > 0 {
-        let path = format!("/api/v1/imports/{}/rows?verdict=refused&limit={PRINTED}", view.id);
-        let rows: Page<ImportRowView> = api.send(api.request(Method::GET, &path)).await?;
-        for row in rows.items {
-            out.line(&format!("  line {}: {}: {}", row.line, row.hostname, row.detail.unwrap_or_default()))?;
-        }
-        if rows.next.is_some() {
-            out.line(&format!("  all of them: nameplate imports results {}", view.id))?;
-        }
-    }
-    if v.claimed > 0 {
-        out.line(&format!("records to publish: nameplate imports records {}", view.id))?;
-    }
-    if view.dry_run && view.state == ImportState::Done {
-        out.line(&format!("to claim them: nameplate imports start {}", view.id))?;
-    }
-    out.line(&shown.page)?;
-    Ok(())
+    bulk_shown::print(&api, &shown, env.now(), out).await
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use reqwest::Method;
 
-use super::bulk::Shown;
+use super::bulk_shown::Shown;
 use super::client::{ApiClient, Refused};
 use crate::env::Env;
 use crate::model::bulk::ImportState;
@@ -169,12 +169,26 @@ pub(super) async fn until_served(
     mut shown: Shown,
     progress: &mut Progress<'_>,
 ) -> anyhow::Result<Shown> {
+    if shown.view.claims.on_their_way() > 0 && shown.view.state != ImportState::Cancelled {
+        progress.say(
+            "Waiting until each name has its certificate or ended without one; the import goes on if this is stopped.",
+        )?;
+    }
+    let mut paused = false;
     loop {
         let claims = &shown.view.claims;
         let all = claims.awaiting_dns + claims.queued + claims.live + claims.expired;
-        if claims.on_their_way() == 0 {
+        // For the claims of one that was given up nothing comes any more.
+        if claims.on_their_way() == 0 || shown.view.state == ImportState::Cancelled {
             break;
         }
+        if shown.view.state == ImportState::Paused && !paused {
+            let id = &shown.view.id;
+            progress.say(&format!(
+                "The import is paused: nothing is ordered for its names before it goes on, with: nameplate imports resume {id}"
+            ))?;
+        }
+        paused = shown.view.state == ImportState::Paused;
         let end = shown.view.plan.as_ref().and_then(|plan| plan.last_order_at).filter(|at| *at > env.now());
         let end = end.map(|at| format!(", the last is ordered at {} at the earliest", at.in_words())).unwrap_or_default();
         let rest = format!("names; {} wait for DNS, {} for their certificate{end}", claims.awaiting_dns, claims.queued);

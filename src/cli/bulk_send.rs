@@ -11,12 +11,13 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use aws_lc_rs::digest::{Context as Digest, SHA256};
+use clap::ValueEnum;
 use hyper::body::{Body, Bytes, Frame, SizeHint};
 use reqwest::{Method, StatusCode};
 use serde_json::Value;
 
-use super::bulk::{FileFormat, ImportArgs, Shown};
 use super::bulk_follow::Progress;
+use super::bulk_shown::Shown;
 use super::client::ApiClient;
 use crate::env::Env;
 
@@ -26,6 +27,23 @@ const TRIES: u32 = 8;
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// Bytes read at once.
 const PIECE: usize = 64 * 1024;
+
+/// How a file is written.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum FileFormat {
+    Csv,
+    Ndjson,
+}
+
+/// What is to become of a file.
+pub(super) struct Wanted<'a> {
+    /// Whose the rows are that name no tenant.
+    pub tenant: Option<&'a str>,
+    /// Claim nothing.
+    pub dry_run: bool,
+    /// Add tenants that are not there.
+    pub create_tenants: bool,
+}
 
 /// A file that is to be sent.
 pub(super) struct FileToSend {
@@ -121,13 +139,13 @@ pub(super) async fn send(
     api: &ApiClient,
     env: &Env,
     file: &FileToSend,
-    args: &ImportArgs,
+    wanted: &Wanted<'_>,
     progress: &mut Progress<'_>,
 ) -> anyhow::Result<Shown> {
     let mut question = vec![("name", file.name.as_str())];
-    question.extend(args.tenant.as_deref().map(|tenant| ("tenant", tenant)));
-    question.extend(args.dry_run.then_some(("dry_run", "true")));
-    question.extend(args.create_tenants.then_some(("create_tenants", "true")));
+    question.extend(wanted.tenant.map(|tenant| ("tenant", tenant)));
+    question.extend(wanted.dry_run.then_some(("dry_run", "true")));
+    question.extend(wanted.create_tenants.then_some(("create_tenants", "true")));
     let path = format!("/api/v1/imports?{}", crate::web::query(&question));
     let key = env.draw_hex(16);
     let mut pause = Duration::from_secs(1);

@@ -58,8 +58,7 @@ impl ApiClient {
         let response = request.send().await.with_context(|| format!("the API at {} cannot be reached", self.server))?;
         if response.status().is_success() {
             let body = response.bytes().await.context("the API's answer broke off")?;
-            return serde_json::from_slice(&body)
-                .with_context(|| format!("the API at {} answered in an unknown form", self.server));
+            return serde_json::from_slice(&body).with_context(|| self.stranger("in a form that is not Nameplate's"));
         }
         self.refusal(response).await
     }
@@ -68,6 +67,15 @@ impl ApiClient {
     pub(super) async fn done(&self, request: RequestBuilder) -> anyhow::Result<()> {
         let response = request.send().await.with_context(|| format!("the API at {} cannot be reached", self.server))?;
         if response.status().is_success() { Ok(()) } else { self.refusal(response).await }
+    }
+
+    /// What is said of an answer that no Nameplate gives.
+    fn stranger(&self, how: &str) -> String {
+        format!(
+            "what answers at {} is no Nameplate API, or something before it ({how}): give --server or NAMEPLATE_SERVER the \
+             address where `nameplate serve` listens",
+            self.server
+        )
     }
 
     /// The error of an answer that says no.
@@ -81,7 +89,7 @@ impl ApiClient {
                 format!("{detail} ({code}, request {request})")
             }
             (Some(detail), Some(code)) => format!("{detail} ({code})"),
-            _ => format!("the API at {} answered {status}", self.server),
+            _ => self.stranger(&status.to_string()),
         };
         Err(Refused { passes: status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS, said }.into())
     }

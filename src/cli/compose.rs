@@ -1,7 +1,7 @@
 //! From what the process was started in to a configuration, and to the roles that run by it.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use tokio::signal::unix::{SignalKind, signal};
@@ -28,6 +28,22 @@ pub fn load(surroundings: &Surroundings, file: Option<&Path>) -> anyhow::Result<
         Err(e) => return Err(e).with_context(|| format!("the configuration file {} cannot be read", path.display())),
     }
     Ok(Config::read(sources)?)
+}
+
+/// The file that [`load`] reads, if there is one.
+pub(super) fn file_in_use(file: Option<&Path>) -> Option<PathBuf> {
+    let path = file.unwrap_or(Path::new(DEFAULT_FILE));
+    (file.is_some() || path.exists()).then(|| path.to_owned())
+}
+
+/// What is said where no file was found.
+pub(super) fn no_file(surroundings: &Surroundings) -> String {
+    let from_environment = surroundings.variables.iter().filter(|(name, _)| name.starts_with("NAMEPLATE__")).count();
+    let read = match from_environment {
+        0 => "nothing but defaults is in use".to_owned(),
+        n => format!("{} of the environment and defaults are in use", super::out::many(n, "setting")),
+    };
+    format!("no configuration file was found: there is no {DEFAULT_FILE} here, and none was named; {read}")
 }
 
 /// Runs one role until the process is told to stop, then drains it.

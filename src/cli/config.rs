@@ -5,6 +5,7 @@ use std::path::Path;
 use serde_json::json;
 
 use super::args::{ConfigCommand, RoleName};
+use super::compose::{file_in_use, no_file};
 use super::{Out, Surroundings, load};
 use crate::config::{ConfigError, Problem, Role, reference};
 use crate::vault::MasterKey;
@@ -25,12 +26,19 @@ pub(super) fn run(
             let problems = problems(surroundings, file, role)?;
             if out.json {
                 let told = |p: &Problem| json!({ "key": p.key, "origin": p.origin, "message": p.message });
-                out.document(&json!({ "problems": problems.iter().map(told).collect::<Vec<_>>() }))?;
+                let read = file_in_use(file).map(|path| path.display().to_string());
+                out.document(&json!({ "file": read, "problems": problems.iter().map(told).collect::<Vec<_>>() }))?;
             } else if problems.is_empty() {
+                let none = || format!("Beware: {}. Name one with --config FILE.", no_file(surroundings));
+                out.line(&file_in_use(file).map_or_else(none, |path| format!("Read {}.", path.display())))?;
                 out.line("The configuration has no problems.")?;
             }
             if !problems.is_empty() {
-                return Err(ConfigError(problems).into());
+                let wrong = anyhow::Error::from(ConfigError(problems));
+                return Err(match file_in_use(file) {
+                    Some(_) => wrong,
+                    None => wrong.context(no_file(surroundings)),
+                });
             }
         }
     }

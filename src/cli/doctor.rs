@@ -6,11 +6,12 @@ use anyhow::bail;
 use clap::Args;
 
 use super::args::RoleName;
+use super::compose::{file_in_use, no_file};
 use super::out::many;
 use super::{Out, Surroundings, load};
 use crate::config::Role;
 use crate::env::Env;
-use crate::roles::doctor::{self, Report, Verdict};
+use crate::roles::doctor::{self, Finding, Report, Verdict};
 
 #[derive(Args)]
 pub(super) struct DoctorArgs {
@@ -33,7 +34,8 @@ pub(super) async fn run(
         Some(RoleName::Edge) => vec![Role::Edge],
         None => doctor::roles_of(&config),
     };
-    let report = doctor::examine(&config, &roles, env).await;
+    let mut report = doctor::examine(&config, &roles, env).await;
+    report.findings.insert(0, configuration_file(surroundings, file));
     told(&report, out)?;
     let broken = report.findings.iter().filter(|f| f.verdict == Verdict::Broken).count();
     if report.is_broken() {
@@ -41,6 +43,21 @@ pub(super) async fn run(
         bail!("{broken} of {} looked at {are} broken", many(report.findings.len(), "thing"))
     }
     Ok(())
+}
+
+/// Which file all else was read from: an installation that is looked at without its own seems to be another.
+fn configuration_file(surroundings: &Surroundings, file: Option<&Path>) -> Finding {
+    let (part, what) = ("configuration", "configuration file".to_owned());
+    match file_in_use(file) {
+        Some(path) => Finding { part, what, seen: path.display().to_string(), verdict: Verdict::Ok, advice: None },
+        None => Finding {
+            part,
+            what,
+            seen: no_file(surroundings),
+            verdict: Verdict::Warning,
+            advice: Some("name the one that `nameplate serve` reads: nameplate --config FILE doctor".to_owned()),
+        },
+    }
 }
 
 fn told(report: &Report, out: &mut Out<'_>) -> std::io::Result<()> {

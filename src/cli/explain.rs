@@ -126,6 +126,9 @@ fn claim(story: &Story, out: &mut Out<'_>) -> io::Result<()> {
             "  Generation {}, settled {}, failures {}, {lease}",
             inside.generation, inside.settled, inside.failures
         ))?;
+        if let Some(import) = &inside.import_id {
+            out.line(&format!("  Brought by import {import}"))?;
+        }
         if let Some(intent) = inside.intent.as_ref().filter(|i| i.open) {
             out.line(&format!(
                 "  Begun and not recorded: {} of {} at {}",

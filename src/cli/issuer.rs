@@ -13,7 +13,7 @@ use super::{Out, Surroundings, load};
 use crate::acme::{AccountStatus, Authority};
 use crate::app::account::{self, RollWith};
 use crate::app::authorities::{Authorities as _, CaPlace};
-use crate::config::{Setting, WebUrl, hmac_key};
+use crate::config::{Setting, WebUrl, contact, hmac_key};
 use crate::env::Env;
 use crate::mint;
 use crate::model::id::IssuerId;
@@ -100,8 +100,9 @@ pub(super) async fn run(
     let config = load(surroundings, file)?;
     match command {
         IssuerCommand::Add(args) => {
+            let contacts = contacts(&args.contacts)?;
             let (store, vault) = open_vault(&config, env).await?;
-            let seed = seed(&args, |hmac| Ok(account::seal_binding(&vault, env, &args.name, hmac)?))?;
+            let seed = seed(&args, contacts, |hmac| Ok(account::seal_binding(&vault, env, &args.name, hmac)?))?;
             let done = add(&store, env, &seed).await;
             store.close().await;
             done?;
@@ -180,7 +181,16 @@ fn say(out: &mut Out<'_>, name: &str, outcome: &str, line: &str) -> anyhow::Resu
     Ok(())
 }
 
-fn seed(args: &AddArgs, seal: impl FnOnce(&Secret) -> anyhow::Result<Vec<u8>>) -> anyhow::Result<IssuerSeed> {
+fn contacts(given: &[String]) -> anyhow::Result<Vec<String>> {
+    let read = |text: &String| contact(text).map_err(|e| anyhow!("{text:?} is no mail address for --contact: {e}"));
+    given.iter().map(read).collect()
+}
+
+fn seed(
+    args: &AddArgs,
+    contacts: Vec<String>,
+    seal: impl FnOnce(&Secret) -> anyhow::Result<Vec<u8>>,
+) -> anyhow::Result<IssuerSeed> {
     let read = |path: &Path| std::fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()));
     let clean = args.name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
     if !clean || args.name.is_empty() || args.name.len() > 60 {
@@ -213,7 +223,7 @@ fn seed(args: &AddArgs, seal: impl FnOnce(&Secret) -> anyhow::Result<Vec<u8>>) -
         preference: i64::from(args.preference),
         limits,
         spent_before: args.spent_before,
-        contacts: args.contacts.clone(),
+        contacts,
         roots: args.roots_file.as_deref().map(read).transpose()?,
         profile: args.profile.clone(),
         binding,
@@ -356,18 +366,25 @@ fn list(listed: &[(IssuerRow, Health)], env: &Env, out: &mut Out<'_>) -> anyhow:
             state(row, health).to_owned(),
             if row.is_in_use() { row.preference.to_string() } else { "-".to_owned() },
             row.source.clone(),
-            row.account_url.clone().or_else(|| row.account_problem.clone()).unwrap_or_else(|| "-".to_owned()),
+            row.account_url.clone().unwrap_or_else(|| "-".to_owned()),
             row.directory.clone(),
         ]
     };
-    out.table(
-        &["NAME", "STATE", "PREFERENCE", "FROM", "ACCOUNT", "DIRECTORY"],
-        &listed.iter().map(line).collect::<Vec<_>>(),
-    )?;
+    let (used, unused): (Vec<_>, Vec<_>) = listed.iter().partition(|(row, _)| row.is_in_use());
+    let head = ["NAME", "STATE", "PREFERENCE", "FROM", "ACCOUNT", "DIRECTORY"];
+    out.table(&head, &used.iter().map(|one| line(one)).collect::<Vec<_>>())?;
     for (row, health) in listed {
+        if let Some(problem) = row.account_problem.as_ref().filter(|_| row.is_in_use()) {
+            out.line(&format!("{} has no account: {problem}", row.name))?;
+        }
         if let Some(halted) = &health.halted {
             out.line(&format!("{} is halted: {halted}. When it is mended: nameplate issuer test {}", row.name, row.name))?;
         }
+    }
+    if !unused.is_empty() {
+        out.line("")?;
+        out.line("Not in use any more; kept with their accounts and what was ordered there:")?;
+        out.table(&head, &unused.iter().map(|one| line(one)).collect::<Vec<_>>())?;
     }
     Ok(())
 }

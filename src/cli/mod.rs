@@ -3,7 +3,8 @@
 //! `main` hands over the arguments and the environment; nothing here reads either by itself. Commands that administer
 //! (`tenant`, `token`, `migrate`) open the store; `domain` and `explain` speak to the API like anybody else. Answers go to standard
 //! output, as tables or with `--json` as the documents themselves; everything else goes to standard error. Exit codes:
-//! 0 done, 1 failed, 2 not understood, 3 done but for some rows that were not taken. May import everything. To fake it: run the binary with a file database. How to get it
+//! 0 done, 1 failed, 2 not understood, 3 done but for some rows
+//! that were not taken, 130 stopped by a signal. May import everything. To fake it: run the binary with a file database. How to get it
 //! wrong: print what came from outside without [`Out`], which keeps it from acting on the terminal.
 
 mod args;
@@ -12,6 +13,7 @@ mod bench;
 mod bulk;
 mod bulk_follow;
 mod bulk_send;
+mod bulk_shown;
 mod certificate;
 mod client;
 mod compose;

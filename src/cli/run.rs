@@ -18,6 +18,8 @@ use crate::telemetry::one_line;
 const DONE: u8 = 0;
 /// Done, but for some rows of a file.
 const SOME_REFUSED: u8 = 3;
+/// Stopped by a signal, as shells report it.
+const INTERRUPTED: u8 = 130;
 /// Tried and failed.
 const FAILED: u8 = 1;
 
@@ -47,7 +49,7 @@ pub async fn run(surroundings: &Surroundings, env: &Env, out: &mut dyn Write, er
         Command::Token(command) => token::run(surroundings, file, env, command, &mut out).await,
         Command::Domain(args) => domain::run(surroundings, args, &mut out).await,
         Command::Import(args) => bulk::import(surroundings, env, args, &mut out, err).await,
-        Command::Imports(args) => bulk::imports(surroundings, args, &mut out).await,
+        Command::Imports(args) => bulk::imports(surroundings, env, args, &mut out).await,
         Command::PortalLink(args) => links::portal(surroundings, args, &mut out).await,
         Command::HandOffLink(args) => links::hand_off(surroundings, args, &mut out).await,
         Command::Webhook(args) => webhook::run(surroundings, args, &mut out).await,
@@ -66,6 +68,7 @@ pub async fn run(surroundings: &Surroundings, env: &Env, out: &mut dyn Write, er
     match done {
         Ok(()) => DONE,
         Err(e) if e.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe) => DONE,
+        Err(e) if e.is::<bulk::Interrupted>() => INTERRUPTED,
         Err(e) if e.is::<bulk::SomeRefused>() => {
             let _ = writeln!(err, "nameplate: {e}");
             SOME_REFUSED

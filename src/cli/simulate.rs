@@ -1,7 +1,9 @@
 //! `nameplate simulate`: the product on virtual time, to plan capacity with.
 
+use std::io::Write as _;
 use std::path::PathBuf;
 
+use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
 
 use super::Out;
@@ -64,6 +66,20 @@ fn moment(text: &str) -> Result<Moment, String> {
 pub(super) async fn run(env: &Env, command: SimulateCommand, out: &mut Out<'_>) -> anyhow::Result<()> {
     let SimulateCommand::Import(args) = command;
     let domains = usize::try_from(args.domains)?;
+    if let Some(registered) = args.registered_domains.filter(|n| *n > args.domains) {
+        bail!(
+            "--registered-domains {registered} is more than --domains {}: each registered domain has one name at least",
+            args.domains
+        );
+    }
+    // Before the hours are simulated that it is to show.
+    let mut svg = match &args.svg {
+        Some(path) => {
+            let file = std::fs::OpenOptions::new().write(true).create(true).truncate(false).open(path);
+            Some((file.with_context(|| format!("--svg {} cannot be written", path.display()))?, path))
+        }
+        None => None,
+    };
     let mut options = ImportOptions::of(domains, args.seed, args.start.unwrap_or_else(|| env.now()));
     options.registered_domains = args.registered_domains.map(usize::try_from).transpose()?;
     options.workers = usize::try_from(args.workers)?;
@@ -79,8 +95,10 @@ pub(super) async fn run(env: &Env, command: SimulateCommand, out: &mut Out<'_>) 
         anyhow::Ok(one.block_on(simulate::simulate_import(options, &env, &mut |_| {}))?)
     });
     let report = simulated.await??;
-    if let Some(file) = &args.svg {
-        std::fs::write(file, simulate::svg(&report.hours, report.domains + report.single_claims))?;
+    if let Some((file, path)) = &mut svg {
+        let drawn = simulate::svg(&report.hours, report.domains + report.single_claims);
+        let written = file.set_len(0).and_then(|()| file.write_all(drawn.as_bytes()));
+        written.with_context(|| format!("--svg {} cannot be written", path.display()))?;
     }
     if out.json {
         out.document(&report)?;
@@ -95,12 +113,13 @@ fn print(report: &ImportReport, out: &mut Out<'_>) -> std::io::Result<()> {
         out.line(&line)?;
     }
     out.line(&format!(
-        "{} and {} by hand: the last certificate after {:.2} h; the account's limit allows {:.2} h at best ({:+.2} %).",
+        "{} and {} by hand: the last certificate after {:.2} h; {} allows {:.2} h at best{}.",
         many(report.domains, "name"),
         many(report.single_claims, "claim"),
         report.last_certificate_hours,
+        report.floor_limit.words(),
         report.floor_hours,
-        report.above_floor_pct
+        report.above_floor_pct.map(|above| format!(" ({above:+.2} %)")).unwrap_or_default()
     ))?;
     out.line(&format!(
         "{}, {} refused for a limit, {} placed twice, {}; {} died, {} lost with them.",
@@ -120,10 +139,11 @@ fn print(report: &ImportReport, out: &mut Out<'_>) -> std::io::Result<()> {
             lane.p99_s
         ))?;
     }
-    out.line(&format!(
-        "Times told were off by {:.2} % of what remained at p95 ({} of them).",
-        report.eta_error_p95_pct, report.eta_samples
-    ))?;
+    match (report.eta_error_p95_pct, report.eta_samples) {
+        (None, _) => out.line("No samples of times that were told: nobody waited for longer than an hour.")?,
+        (Some(off), 1) => out.line(&format!("The one time that was told was off by {off:.2} % of what remained."))?,
+        (Some(off), n) => out.line(&format!("Times told were off by {off:.2} % of what remained at p95 ({n} of them)."))?,
+    }
     for used in &report.limits {
         out.line(&format!("{}: {:.1} % full at most", used.limit, used.fullest_pct))?;
     }

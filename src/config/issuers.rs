@@ -8,6 +8,7 @@ use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 
 use super::reader::Reader;
 use super::setting::WebUrl;
+use crate::model::email::{EmailError, email};
 use crate::model::ledger::Limit;
 use crate::model::limits::{LimitName, Limits};
 use crate::model::secret::Secret;
@@ -62,7 +63,7 @@ impl IssuerConfig {
             &key("roots_file"),
             "PEM file of the roots to trust for the directory; without it the system's are trusted.",
         );
-        let contacts = r.value(&key("contacts"), vec![], "Mail addresses the CA may write to.");
+        let contacts = contacts(r, &key("contacts"));
         let limits = LIMITS.iter().filter_map(|(limit, key, docs)| Some((*limit, self::limit(r, name, *limit, key, docs)?)));
         let limits: Limits = limits.collect();
         let preference = r.value(&key("preference"), 100, "Issuers with smaller numbers are tried first.");
@@ -87,6 +88,24 @@ impl IssuerConfig {
         let name = name.to_owned();
         Some(IssuerConfig { name, directory, roots_file, contacts, limits, preference, spent_before, profile, binding })
     }
+}
+
+fn contacts(r: &mut Reader<'_>, key: &str) -> Vec<String> {
+    let given: Vec<String> = r.value(key, vec![], "Mail addresses the CA may write to.");
+    let mut contacts = Vec::with_capacity(given.len());
+    for text in given {
+        match contact(&text) {
+            Ok(address) => contacts.push(address),
+            Err(e) => r.problem(key, "", format!("{text:?} is no mail address: {e}")),
+        }
+    }
+    contacts
+}
+
+/// A mail address that a CA may write to, with or without the `mailto:` that CAs want before it.
+pub fn contact(text: &str) -> Result<String, EmailError> {
+    let text = text.trim();
+    email(text.strip_prefix("mailto:").unwrap_or(text))
 }
 
 fn binding(r: &mut Reader<'_>, key: &str, key_id: Option<String>, hmac: Option<Secret>) -> Option<(String, Secret)> {

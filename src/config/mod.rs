@@ -54,7 +54,7 @@ pub use domain_connect::DomainConnectConfig;
 pub use edge::{EdgeConfig, EdgeLimits};
 pub use feed::FeedConfig;
 pub use imports::ImportsConfig;
-pub use issuers::{IssuerConfig, hmac_key};
+pub use issuers::{IssuerConfig, contact, hmac_key};
 pub use jobs::JobsConfig;
 pub use log::{LogConfig, LogFormat};
 pub use looks::LooksConfig;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::bulk::Hold;
 use super::claim::Claim;
 use super::evidence::{Check, Evidence, Tie, Verdict};
 use super::hostname::Hostname;
@@ -256,7 +257,7 @@ pub struct OpenIntent {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(
     missing_docs,
-    reason = "each field is one of the types above, a count of edges, the lap of imported names, or whether its import is held"
+    reason = "each field is one of the types above, a count of edges, the lap of imported names, or what its import is held by"
 )]
 pub struct Situation {
     pub domain: Domain,
@@ -271,14 +272,14 @@ pub struct Situation {
     pub renewal: Option<Renewal>,
     pub intent: Option<OpenIntent>,
     pub notice: Option<Notice>,
-    pub held: bool,
+    pub held: Option<Hold>,
     pub counted_edges: usize,
     pub min_edges: usize,
     pub lap: Duration,
 }
 
 /// Who asks for looks without being somebody who waits for them.
-const OURSELVES: [&str; 2] = ["nameplate", "routine"];
+const OURSELVES: [&str; 3] = ["nameplate", "routine", "import"];
 
 impl Situation {
     /// The lane in which a look for this claim waits.

@@ -139,6 +139,8 @@ pub fn next_look(s: &Situation) -> Moment {
         Some(at) => {
             let touched_at = || (d.pace_from > d.created_at).then_some(d.pace_from);
             let wait = match d.lane {
+                // Nothing comes of a look while the import that brought the name is held.
+                Lane::Bulk if s.held.is_some() => s.lap,
                 Lane::Bulk => pace::look_at_import_in(touched_at(), at, if in_line(s) { pace::LONGEST_LAP } else { s.lap }),
                 Lane::Renewal | Lane::Single => pace::look_again_in(d.pace_from, at),
             };
@@ -169,7 +171,7 @@ fn look_or_rest(s: &Situation, now: Moment, next: Moment) -> Next {
 /// record is gone. A live name is renewed by whatever still ties it, and needs no import any more.
 pub(super) fn may_order(s: &Situation) -> bool {
     let follows = || s.domain.evidence_of(Check::Holding).is_none_or(|e| e.finding.verdict() == Verdict::Pass);
-    let held = s.held && s.domain.claim != Claim::Live;
+    let held = s.held.is_some() && s.domain.claim != Claim::Live;
     !held && s.is_tied() && s.domain.may_be_issued() && follows()
 }
 

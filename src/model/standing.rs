@@ -5,6 +5,7 @@
 //! knows neither the time nor the edges: a certificate that ended and an edge that is behind are overlays, asked for where a
 //! page shows them. How to get it wrong: decide whose move it is anywhere else.
 
+use super::bulk::Hold;
 use super::claim::Claim;
 use super::domain::{Domain, Situation};
 use super::evidence::{Actor, Check, Evidence, Verdict};
@@ -52,6 +53,12 @@ standings! {
     RecordsRight = "records_right", Nobody, "Every record is right; the claim moves on in a moment.";
     /// Waits for a grant, or has one in hand.
     OrderWaiting = "order_waiting", Nobody, "The certificate waits for its turn in the order budget.";
+    /// Its tenant paused the import that brought the name.
+    ImportPaused = "import_paused", Tenant, "The import that brought the name is paused by its tenant; no certificate is ordered before it goes on.";
+    /// The operator paused the import that brought the name.
+    ImportPausedByOperator = "import_paused_by_operator", Platform, "The import that brought the name is paused by the operator; no certificate is ordered before it goes on.";
+    /// The import that brought the name was given up.
+    ImportCancelled = "import_cancelled", Tenant, "The import that brought the name was cancelled; no certificate is ordered unless the name is claimed by itself.";
     /// The last order failed.
     OrderRetried = "order_retried", Ca, "The last order did not succeed and is tried again.";
     /// The CA took the order.
@@ -81,6 +88,15 @@ standings! {
 }
 
 impl Standing {
+    /// Where a name stands whose import is held.
+    pub const fn of_hold(hold: Hold) -> Standing {
+        match hold {
+            Hold::ByTenant => Standing::ImportPaused,
+            Hold::ByOperator => Standing::ImportPausedByOperator,
+            Hold::Cancelled => Standing::ImportCancelled,
+        }
+    }
+
     /// The standing of this word.
     pub fn from_code(code: &str) -> Option<Standing> {
         let own = Standing::OWN.iter().copied().find(|s| s.code() == code);
@@ -115,6 +131,8 @@ pub struct Stands<'a> {
     pub evidence: &'a [Evidence],
     /// State of the open order, or of the last one.
     pub order: Option<OrderState>,
+    /// What the import that brought the name is held by.
+    pub held: Option<Hold>,
     /// Orders that failed since the last success.
     pub failures: i64,
     /// Whether a certificate is in use.
@@ -154,6 +172,9 @@ fn queued(s: &Stands<'_>) -> Standing {
     if let Some(stands) = found(queued_blocker(s.evidence, s.order)) {
         return stands;
     }
+    if let Some(hold) = s.held.filter(|_| is_ours(s.order)) {
+        return Standing::of_hold(hold);
+    }
     match s.order {
         Some(OrderState::Failed | OrderState::Lost) => Standing::OrderRetried,
         // A grant in hand changes nothing about whose move it is; the dispatcher gives and takes them without a step.
@@ -168,10 +189,12 @@ fn queued(s: &Stands<'_>) -> Standing {
 
 /// What keeps a queued name from its order: before the CA has it, whatever does not pass; after that, a fault.
 pub(super) fn queued_blocker(evidence: &[Evidence], order: Option<OrderState>) -> Option<&Evidence> {
-    match order {
-        None | Some(OrderState::Waiting | OrderState::Granted | OrderState::Failed | OrderState::Lost) => blocker(evidence),
-        Some(_) => fault(evidence),
-    }
+    if is_ours(order) { blocker(evidence) } else { fault(evidence) }
+}
+
+/// Whether the CA does not have the order, so that it can still be kept from it.
+fn is_ours(order: Option<OrderState>) -> bool {
+    matches!(order, None | Some(OrderState::Waiting | OrderState::Granted | OrderState::Failed | OrderState::Lost))
 }
 
 /// The finding that stands in the way, most certain first: a fault to correct, then what is not there yet, then what could not
@@ -204,12 +227,13 @@ pub(super) fn routing_fault(evidence: &[Evidence]) -> Option<&Evidence> {
     evidence.iter().find(|e| e.finding.check == Check::Routing && e.finding.verdict() == Verdict::Fail)
 }
 
-/// The standing of a domain's row next to the state of its open order, or of its last.
-pub fn of_row(d: &Domain, order: Option<OrderState>) -> Standing {
+/// The standing of a domain's row next to the state of its open order, or of its last, and what its import is held by.
+pub fn of_row(d: &Domain, order: Option<OrderState>, held: Option<Hold>) -> Standing {
     standing(&Stands {
         claim: d.claim,
         evidence: &d.evidence,
         order,
+        held,
         failures: d.failures,
         certificate: d.certificate_id.is_some(),
         rolled_out: d.active_since.is_some(),
@@ -229,7 +253,7 @@ pub fn after(s: &Situation, out: &Outcome) -> (Standing, Option<Moment>) {
         }
     }
     let in_use = out.domain.claim == Claim::Live && out.domain.certificate_id.is_some();
-    (of_row(&out.domain, order), until.filter(|_| in_use))
+    (of_row(&out.domain, order, s.held), until.filter(|_| in_use))
 }
 
 #[cfg(test)]
@@ -254,6 +278,7 @@ mod tests {
             claim: Claim::Queued,
             evidence: &[],
             order,
+            held: None,
             failures,
             certificate: false,
             rolled_out: false,
@@ -263,5 +288,27 @@ mod tests {
         assert_eq!(standing(&queued(Some(OrderState::Granted), 2)), Standing::OrderRetried);
         assert_eq!(standing(&queued(Some(OrderState::Failed), 1)).acts(), Actor::Ca);
         assert_eq!(standing(&queued(Some(OrderState::Placed), 2)), Standing::OrderPlaced);
+    }
+
+    #[test]
+    fn a_held_import_stands_before_its_names_turns_and_not_before_what_the_ca_has() {
+        let stands = |order, hold| {
+            let facts = Stands {
+                claim: Claim::Queued,
+                evidence: &[],
+                order,
+                held: Some(hold),
+                failures: 3,
+                certificate: false,
+                rolled_out: false,
+            };
+            (standing(&facts), standing(&facts).acts())
+        };
+        for order in [None, Some(OrderState::Waiting), Some(OrderState::Granted), Some(OrderState::Lost)] {
+            assert_eq!(stands(order, Hold::ByTenant), (Standing::ImportPaused, Actor::Tenant));
+            assert_eq!(stands(order, Hold::ByOperator), (Standing::ImportPausedByOperator, Actor::Platform));
+            assert_eq!(stands(order, Hold::Cancelled), (Standing::ImportCancelled, Actor::Tenant));
+        }
+        assert_eq!(stands(Some(OrderState::Placed), Hold::Cancelled).0, Standing::OrderPlaced);
     }
 }

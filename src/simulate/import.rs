@@ -134,6 +134,7 @@ pub async fn simulate_import(
     while run.served_at.len() < run.total() {
         run.turn(hourly).await?;
     }
+    run.last_point();
     let wall = real.now().since(began);
     ImportReport::of(&run.world, &run.options, &run.served_at, run.points, &run.told, run.crashes, wall).await
 }
@@ -175,6 +176,16 @@ impl Run {
             sweep,
             options,
         })
+    }
+
+    /// The picture begins where nobody is served and goes on to the last certificate, which comes within an hour.
+    fn last_point(&mut self) {
+        self.points.insert(0, HourPoint { hour: 0, certificates: 0, waiting: 0 });
+        let served = self.served_at.len();
+        if self.points.last().is_some_and(|point| point.certificates < served) {
+            let lasted = self.world.now().since(self.options.start).as_secs();
+            self.points.push(HourPoint { hour: lasted.div_ceil(HOUR.as_secs()), certificates: served, waiting: 0 });
+        }
     }
 
     fn total(&self) -> usize {

@@ -18,7 +18,7 @@ mod world;
 pub use ca::{CaLimits, Used};
 pub use chart::{svg, terminal};
 pub use import::{ImportOptions, simulate_import};
-pub use report::{HourPoint, ImportReport, LaneWaits};
+pub use report::{FloorLimit, HourPoint, ImportReport, LaneWaits};
 
 /// Why a simulation could not be run to its end.
 #[derive(Debug, thiserror::Error)]

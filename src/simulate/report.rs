@@ -9,6 +9,7 @@ use super::ca::Used;
 use super::import::{Granted, ImportOptions, grants};
 use super::world::World;
 use crate::model::id::OrderId;
+use crate::model::ledger::Limit;
 use crate::model::moment::Moment;
 use crate::model::order::Lane;
 use crate::store::sql;
@@ -55,10 +56,13 @@ pub struct ImportReport {
     pub single_claims: usize,
     /// From the start to the last certificate.
     pub last_certificate_hours: f64,
-    /// What the account's limit allows at best: (all budgeted orders - burst) x interval.
+    /// What the limits allow at best: that of the account, (all budgeted orders - burst) x interval, or that of the registered
+    /// domain with the most names, whichever takes longer.
     pub floor_hours: f64,
-    /// How far above the floor it ended.
-    pub above_floor_pct: f64,
+    /// Which of them that is.
+    pub floor_limit: FloorLimit,
+    /// How far above the floor it ended; nothing where all may be ordered at once.
+    pub above_floor_pct: Option<f64>,
     /// Orders that the CA counted.
     pub orders: u64,
     /// Calls that the CA refused for a limit.
@@ -73,8 +77,9 @@ pub struct ImportReport {
     pub crashes: u64,
     /// From the claim to the grant, for claims made by hand: the 99th of 100.
     pub single_claim_wait_p99_s: f64,
-    /// How far the times that were told were off, in parts of the time that remained: the 95th of 100.
-    pub eta_error_p95_pct: f64,
+    /// How far the times that were told were off, in parts of the time that remained: the 95th of 100; nothing where there are no
+    /// samples.
+    pub eta_error_p95_pct: Option<f64>,
     /// Times that were told and came true or not.
     pub eta_samples: usize,
     /// Waits by lane.
@@ -100,8 +105,7 @@ impl ImportReport {
         let granted = grants(&world.app.store).await?;
         let last = served_at.last().copied().unwrap_or(options.start).since(options.start);
         let orders = world.ca.orders();
-        let beyond = u32::try_from(orders).unwrap_or(u32::MAX).saturating_sub(options.limits.orders.burst);
-        let floor = options.limits.orders.interval() * beyond;
+        let (floor, floor_limit) = floor(options, orders);
         let counts = sql("SELECT sum(CASE WHEN state = 'lost' THEN 1 ELSE 0 END) AS lost, count(url) AS known FROM orders");
         let rows = world.app.store.query(counts).await?;
         let count = |column| -> Result<u64, SimulationError> {
@@ -129,7 +133,8 @@ impl ImportReport {
             single_claims: options.singles,
             last_certificate_hours: hours_of(last),
             floor_hours: hours_of(floor),
-            above_floor_pct: percent((last.as_secs_f64() / floor.as_secs_f64().max(1.0) - 1.0) * 100.0),
+            floor_limit,
+            above_floor_pct: (!floor.is_zero()).then(|| percent((last.as_secs_f64() / floor.as_secs_f64() - 1.0) * 100.0)),
             orders,
             rate_limited: world.ca.refused(),
             duplicate_orders: state.counters().orders_created.saturating_sub(known).saturating_sub(lost),
@@ -138,13 +143,43 @@ impl ImportReport {
             crashes,
             single_claim_wait_p99_s: single,
             eta_samples: errors.len(),
-            eta_error_p95_pct: rounded(percentile(&mut errors, 95)),
+            eta_error_p95_pct: (!errors.is_empty()).then(|| rounded(percentile(&mut errors, 95))),
             lanes,
             limits: world.ca.used(),
             hours,
             wall_s: rounded(wall.as_secs_f64()),
         })
     }
+}
+
+/// The limit that an import runs into last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FloorLimit {
+    /// Orders of the account.
+    OrdersPerAccount,
+    /// Certificates under one registered domain.
+    CertificatesPerDomain,
+}
+
+impl FloorLimit {
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            FloorLimit::OrdersPerAccount => "the account's limit",
+            FloorLimit::CertificatesPerDomain => "the limit of a registered domain",
+        }
+    }
+}
+
+/// What the limits allow at best for so many orders at the account, and for the names under the fullest registered domain.
+fn floor(options: &ImportOptions, orders: u64) -> (Duration, FloorLimit) {
+    let at_best = |limit: Limit, n: u64| limit.interval() * u32::try_from(n).unwrap_or(u32::MAX).saturating_sub(limit.burst);
+    let account = at_best(options.limits.orders, orders);
+    let registered = options.registered_domains.unwrap_or(options.domains).clamp(1, options.domains.max(1));
+    let fullest = options.domains.div_ceil(registered);
+    let domain = at_best(options.limits.registered_domain, u64::try_from(fullest).unwrap_or(u64::MAX));
+    if domain > account { (domain, FloorLimit::CertificatesPerDomain) } else { (account, FloorLimit::OrdersPerAccount) }
 }
 
 fn waits<'a>(lane: &str, granted: impl Iterator<Item = &'a Granted>) -> Option<LaneWaits> {
@@ -171,7 +206,22 @@ fn rounded(value: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::percentile;
+    use std::time::Duration;
+
+    use super::{FloorLimit, floor, percentile};
+    use crate::model::moment::Moment;
+    use crate::simulate::ImportOptions;
+
+    #[test]
+    fn the_floor_knows_the_limit_that_is_run_into_last() {
+        let mut options = ImportOptions::of(10_000, 1, Moment::from_secs(0));
+        assert_eq!(floor(&options, 10_100), (Duration::from_secs(36) * 9_800, FloorLimit::OrdersPerAccount));
+        // 250 names each: 200 beyond the fifty at once, a fiftieth of a week for each.
+        options.registered_domains = Some(40);
+        let slowest = Duration::from_secs(7 * 86_400) / 50 * 200;
+        assert_eq!(floor(&options, 10_100), (slowest, FloorLimit::CertificatesPerDomain));
+        assert_eq!(floor(&ImportOptions::of(300, 1, Moment::from_secs(0)), 300).0, Duration::ZERO);
+    }
 
     #[test]
     fn percentiles_are_values_that_were_seen() {

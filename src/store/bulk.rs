@@ -5,7 +5,7 @@
 
 use super::record::document;
 use super::{Row, Store, StoreResult, Tx, sql};
-use crate::model::bulk::{Format, ImportState};
+use crate::model::bulk::{Format, Hold, ImportState};
 use crate::model::bulk_plan::Plan;
 use crate::model::claim::Claim;
 use crate::model::id::{ImportId, TenantId};
@@ -35,6 +35,8 @@ pub struct Import {
     pub created_at: Moment,
     pub received_at: Option<Moment>,
     pub finished_at: Option<Moment>,
+    pub turned_by: Option<String>,
+    pub turned_at: Option<Moment>,
 }
 
 /// Verdicts, counted.
@@ -226,17 +228,22 @@ pub async fn turn(
     tx: &mut Tx,
     id: &ImportId,
     from: &[ImportState],
-    to: ImportState,
+    (to, hold): (ImportState, Option<Hold>),
+    actor: &str,
     now: Moment,
 ) -> StoreResult<Option<Import>> {
     let from: String = from.iter().map(|state| format!(",{state}")).collect::<String>() + ",";
     let stmt = sql("UPDATE imports SET state = $2, version = version + 1, lease_until = 0, \
+           turned_by = CASE WHEN state = $2 THEN turned_by ELSE $5 END, \
+           turned_at = CASE WHEN state = $2 THEN turned_at ELSE $4 END, hold = CASE WHEN state = $2 THEN hold ELSE $6 END, \
            finished_at = CASE WHEN $2 = 'cancelled' THEN $4 ELSE finished_at END \
          WHERE id = $1 AND $3 LIKE '%,' || state || ',%' RETURNING *")
     .bind(id.as_str())
     .bind(to.as_str())
     .bind(from)
-    .bind(now);
+    .bind(now)
+    .bind(actor)
+    .bind(hold.map(Hold::as_str));
     tx.fetch_optional(stmt).await?.as_ref().map(import).transpose()
 }
 
@@ -331,5 +338,7 @@ fn import(row: &Row) -> StoreResult<Import> {
         created_at: row.moment("created_at")?,
         received_at: row.opt_moment("received_at")?,
         finished_at: row.opt_moment("finished_at")?,
+        turned_by: row.opt_text("turned_by")?,
+        turned_at: row.opt_moment("turned_at")?,
     })
 }

@@ -19,6 +19,7 @@ pub struct Staged {
     pub n: i64,
     pub line: i64,
     pub tenant: Option<String>,
+    pub method: Option<String>,
     pub typed: String,
     pub hostname: Option<Hostname>,
     pub refusal: Option<Refusal>,
@@ -40,6 +41,7 @@ pub struct ImportRow {
     pub n: i64,
     pub line: i64,
     pub tenant: Option<String>,
+    pub method: Option<String>,
     pub typed: String,
     pub hostname: Option<Hostname>,
     pub verdict: Verdict,
@@ -54,8 +56,8 @@ pub async fn stage(tx: &mut Tx, id: &ImportId, rows: &[Staged]) -> StoreResult<(
         let one = |row: &Staged| {
             let verdict = if row.refusal.is_some() { Verdict::Refused } else { Verdict::Pending };
             let refusal = row.refusal.as_ref();
-            sql("INSERT INTO import_rows (import_id, n, line, tenant, typed, hostname, registered, verdict, code, detail, suggestion) \
-                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)")
+            sql("INSERT INTO import_rows (import_id, n, line, tenant, typed, hostname, registered, verdict, code, detail, suggestion, method) \
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)")
             .bind(id.as_str())
             .bind(row.n)
             .bind(row.line)
@@ -67,6 +69,7 @@ pub async fn stage(tx: &mut Tx, id: &ImportId, rows: &[Staged]) -> StoreResult<(
             .bind(refusal.map(|r| r.code.as_str()))
             .bind(refusal.map(|r| r.detail.as_str()))
             .bind(refusal.and_then(|r| r.suggestion.as_deref()))
+            .bind(row.method.as_deref())
         };
         tx.batch(chunk.iter().map(one).collect()).await?;
     }
@@ -309,6 +312,7 @@ fn import_row(row: &Row) -> StoreResult<ImportRow> {
         n: row.int("n")?,
         line: row.int("line")?,
         tenant: row.opt_text("tenant")?,
+        method: row.opt_text("method")?,
         typed: row.text("typed")?,
         hostname: row.opt_text("hostname")?.map(|name| Hostname::trusted(&name)),
         verdict: row.parse("verdict")?,

@@ -71,6 +71,13 @@ impl IssuerRow {
     }
 }
 
+impl IssuerRow {
+    /// Whether it was added by a command, and not by configuration.
+    pub fn is_added(&self) -> bool {
+        self.source == "command"
+    }
+}
+
 fn read(row: &Row) -> StoreResult<IssuerRow> {
     Ok(IssuerRow {
         id: row.parse("id")?,

@@ -15,6 +15,7 @@ pub mod alerts;
 pub mod attempts;
 mod backup;
 pub mod bulk;
+pub mod bulk_checks;
 pub mod bulk_orders;
 pub mod bulk_rows;
 pub mod census;

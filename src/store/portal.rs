@@ -2,10 +2,11 @@
 
 use super::views::{EventRow, event};
 use super::{Row, StoreResult, Tx, sql};
+use crate::model::bulk::Hold;
 use crate::model::claim::Claim;
 use crate::model::evidence::Evidence;
 use crate::model::hostname::Hostname;
-use crate::model::id::{DomainId, TenantId};
+use crate::model::id::{DomainId, ImportId, TenantId};
 use crate::model::moment::Moment;
 use crate::model::order::OrderState;
 
@@ -21,6 +22,8 @@ pub struct ListedRow {
     pub not_after: Option<Moment>,
     pub active: bool,
     pub failures: i64,
+    pub held: Option<Hold>,
+    pub created_at: Moment,
 }
 
 /// Which domains a list holds, and where it begins.
@@ -42,16 +45,37 @@ pub async fn list(tx: &mut Tx, listing: &Listing, limit: i64) -> StoreResult<Vec
     let escaped = listing.part.replace('!', "!!").replace('%', "!%").replace('_', "!_");
     let claims: String = listing.claims.iter().map(|claim| format!(",{claim}")).collect();
     let claims = if claims.is_empty() { claims } else { claims + "," };
-    let query = sql("SELECT d.id, d.hostname, d.claim, d.evidence, d.failures, d.active_since, \
+    let query = sql("SELECT d.id, d.hostname, d.claim, d.evidence, d.failures, d.active_since, d.created_at, m.hold, \
            (SELECT c.not_after FROM certificates c WHERE c.id = d.certificate_id AND c.destroyed_at IS NULL) AS not_after, \
            (SELECT o.state FROM orders o WHERE o.domain_id = d.id ORDER BY o.created_at DESC, o.id DESC LIMIT 1) AS order_state \
-         FROM domains d WHERE d.tenant_id = $1 AND (d.hostname, d.id) > ($2, $3) AND d.hostname LIKE $4 ESCAPE '!' \
+         FROM domains d LEFT JOIN imports m ON m.id = d.import_id AND d.lane = 'bulk' \
+         WHERE d.tenant_id = $1 AND (d.hostname, d.id) > ($2, $3) AND d.hostname LIKE $4 ESCAPE '!' \
            AND ($5 = '' OR $5 LIKE '%,' || d.claim || ',%') ORDER BY d.hostname, d.id LIMIT $6")
     .bind(listing.tenant.as_str())
     .bind(name)
     .bind(id)
     .bind(format!("%{escaped}%"))
     .bind(claims)
+    .bind(limit);
+    tx.fetch_all(query).await?.iter().map(listed).collect()
+}
+
+/// Claims that an import made, in one state, after this one.
+pub async fn of_import(
+    tx: &mut Tx,
+    import: &ImportId,
+    claim: Claim,
+    after: Option<&DomainId>,
+    limit: i64,
+) -> StoreResult<Vec<ListedRow>> {
+    let query = sql("SELECT d.id, d.hostname, d.claim, d.evidence, d.failures, d.active_since, d.created_at, m.hold, \
+           (SELECT c.not_after FROM certificates c WHERE c.id = d.certificate_id AND c.destroyed_at IS NULL) AS not_after, \
+           (SELECT o.state FROM orders o WHERE o.domain_id = d.id ORDER BY o.created_at DESC, o.id DESC LIMIT 1) AS order_state \
+         FROM domains d LEFT JOIN imports m ON m.id = d.import_id AND d.lane = 'bulk' \
+         WHERE d.import_id = $1 AND d.claim = $2 AND d.id > $3 ORDER BY d.id LIMIT $4")
+    .bind(import.as_str())
+    .bind(claim.as_str())
+    .bind(after.map_or("", DomainId::as_str))
     .bind(limit);
     tx.fetch_all(query).await?.iter().map(listed).collect()
 }
@@ -66,6 +90,8 @@ fn listed(row: &Row) -> StoreResult<ListedRow> {
         not_after: row.opt_moment("not_after")?,
         active: row.opt_int("active_since")?.is_some(),
         failures: row.int("failures")?,
+        held: row.opt_parse("hold")?,
+        created_at: row.moment("created_at")?,
     })
 }
 

@@ -87,9 +87,7 @@ fn next_to(id: &DomainId, edges: CountedEdges) -> Stmt {
            w.domain_id AS w_id, w.renew_at, w.window_start, w.window_end, w.explanation, w.poll_at, w.failures AS w_failures, \
            w.said AS w_said, w.refused, w.former_id, w.switch_at, w.reissue_id, \
            (SELECT count(*) FROM edges e WHERE e.status = 'active' AND e.lost_at IS NULL AND e.heartbeat_at > $2) AS edges, \
-           (SELECT count(*) FROM imports m WHERE m.id = d.import_id AND d.lane = 'bulk' \
-             AND m.state IN ('paused', 'cancelled')) AS held, \
-           i.limits AS i_limits, i.roots AS i_roots, i.profile AS i_profile, COALESCE(ih.failures + ih.halts, 0) AS i_failures, n.effect AS n_effect, n.object_id AS n_object, n.generation AS n_generation \
+           m.hold, i.limits AS i_limits, i.roots AS i_roots, i.profile AS i_profile, COALESCE(ih.failures + ih.halts, 0) AS i_failures, n.effect AS n_effect, n.object_id AS n_object, n.generation AS n_generation \
          FROM domains d \
          JOIN tenants t ON t.id = d.tenant_id \
          JOIN attempts a ON a.id = d.attempt_id \
@@ -105,6 +103,7 @@ fn next_to(id: &DomainId, edges: CountedEdges) -> Stmt {
          LEFT JOIN renewals w ON w.domain_id = d.id AND w.certificate_id = d.certificate_id \
          LEFT JOIN notices x ON x.id = (SELECT min(u.id) FROM notices u WHERE u.domain_id = d.id AND u.heard_at IS NULL) \
          LEFT JOIN intents n ON n.subject_kind = 'domain' AND n.subject_id = d.id \
+         LEFT JOIN imports m ON m.id = d.import_id AND d.lane = 'bulk' \
          WHERE d.id = $1 ORDER BY o.id, g.state LIMIT 1")
     .bind(id.as_str())
     .bind(edges.heard_since)
@@ -182,7 +181,7 @@ fn situation(row: Option<&Row>, id: &DomainId, edges: CountedEdges) -> StoreResu
         renewal: renewal(row)?,
         intent,
         notice: notice(row)?,
-        held: row.int("held")? > 0,
+        held: row.opt_parse("hold")?,
         counted_edges: usize::try_from(row.int("edges")?).unwrap_or(0),
         min_edges: edges.min,
         lap: pace::SHORTEST_LAP,

@@ -27,10 +27,11 @@ pub(super) async fn judge_unjudged(store: &Store) -> StoreResult<()> {
     loop {
         let rows = store
             .query(
-                sql("SELECT d.*, (SELECT o.state FROM orders o WHERE o.domain_id = d.id \
+                sql("SELECT d.*, m.hold, (SELECT o.state FROM orders o WHERE o.domain_id = d.id \
                        ORDER BY CASE WHEN o.state IN ('issued', 'failed', 'lost') THEN 1 ELSE 0 END, \
                          o.created_at DESC, o.id DESC LIMIT 1) AS order_state \
-                     FROM domains d WHERE d.standing = '' AND d.id > $1 ORDER BY d.id LIMIT $2")
+                     FROM domains d LEFT JOIN imports m ON m.id = d.import_id AND d.lane = 'bulk' \
+                     WHERE d.standing = '' AND d.id > $1 ORDER BY d.id LIMIT $2")
                 .bind(after.as_str())
                 .bind(READ),
             )
@@ -42,7 +43,7 @@ pub(super) async fn judge_unjudged(store: &Store) -> StoreResult<()> {
             let mut stmts = Vec::with_capacity(chunk.len() * 4);
             for row in chunk {
                 let d = domain(row)?;
-                let stands = standing::of_row(&d, row.opt_parse("order_state")?);
+                let stands = standing::of_row(&d, row.opt_parse("order_state")?, row.opt_parse("hold")?);
                 stmts.push(
                     sql("UPDATE domains SET standing = $2, acts = $3 WHERE id = $1 AND standing = ''")
                         .bind(d.id.as_str())

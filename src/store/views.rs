@@ -1,11 +1,12 @@
 //! What is shown of a domain: reads that join several aggregates, for pages, API and command line. Nothing is written here.
 
 use super::{Row, StoreResult, Tx, renewals, sql};
+use crate::model::bulk::Hold;
 use crate::model::claim::Claim;
 use crate::model::domain::{Attempt, PublicProbe, RoutingMode, TieState};
 use crate::model::evidence::Evidence;
 use crate::model::hostname::Hostname;
-use crate::model::id::{AttemptId, DomainId, EventId, TenantId};
+use crate::model::id::{AttemptId, DomainId, EventId, ImportId, TenantId};
 use crate::model::moment::Moment;
 use crate::model::order::OrderState;
 use crate::model::renewal::Schedule;
@@ -33,6 +34,17 @@ pub struct DomainRow {
     pub tie: TieState,
     pub redirects: bool,
     pub partner: Option<PartnerRow>,
+    pub held: Option<HeldRow>,
+}
+
+/// An import that holds the claims it brought.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "columns of the schema, described there")]
+pub struct HeldRow {
+    pub by: Hold,
+    pub since: Option<Moment>,
+    pub import_id: ImportId,
+    pub tenant_id: Option<TenantId>,
 }
 
 /// The other half of a linked claim.
@@ -116,12 +128,14 @@ pub async fn domain(tx: &mut Tx, id: &DomainId) -> StoreResult<Option<DomainRow>
                 c.id AS certificate, c.serial, c.not_before, c.not_after, i.name AS issuer, d.redirects, p.id AS p_id, \
                 p.hostname AS p_hostname, p.claim AS p_claim, p.redirects AS p_redirects, p.certificate_until AS p_until, \
                 p.active_since AS p_active, d.tie, w.renew_at, w.window_start, w.window_end, w.explanation, w.poll_at, \
-                w.failures AS w_failures, w.said AS w_said, w.former_id \
+                w.failures AS w_failures, w.said AS w_said, w.former_id, m.id AS m_id, m.tenant_id AS m_tenant, \
+                m.turned_at AS m_turned, m.hold \
          FROM domains d JOIN tenants t ON t.id = d.tenant_id JOIN attempts a ON a.id = d.attempt_id \
          LEFT JOIN certificates c ON c.id = d.certificate_id AND c.destroyed_at IS NULL \
          LEFT JOIN renewals w ON w.domain_id = d.id AND w.certificate_id = d.certificate_id \
          LEFT JOIN domains p ON p.id = d.linked_domain_id AND p.linked_domain_id = d.id AND p.tenant_id = d.tenant_id \
-         LEFT JOIN issuers i ON i.id = c.issuer_id WHERE d.id = $1");
+         LEFT JOIN issuers i ON i.id = c.issuer_id \
+         LEFT JOIN imports m ON m.id = d.import_id AND d.lane = 'bulk' WHERE d.id = $1");
     let Some(row) = tx.fetch_optional(query.bind(id.as_str())).await? else { return Ok(None) };
     let certificate = match row.opt_text("certificate")? {
         None => None,
@@ -158,6 +172,17 @@ pub async fn domain(tx: &mut Tx, id: &DomainId) -> StoreResult<Option<DomainRow>
         tie: row.parse("tie")?,
         redirects: row.int("redirects")? != 0,
         partner: partner(&row)?,
+        held: held(&row)?,
+    }))
+}
+
+fn held(row: &Row) -> StoreResult<Option<HeldRow>> {
+    let Some(by) = row.opt_parse("hold")? else { return Ok(None) };
+    Ok(Some(HeldRow {
+        by,
+        since: row.opt_moment("m_turned")?,
+        import_id: row.parse("m_id")?,
+        tenant_id: row.opt_parse("m_tenant")?,
     }))
 }
 

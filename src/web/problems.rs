@@ -44,6 +44,7 @@ pub const PROBLEMS: &[(&str, u16, &str)] = &[
     ("redirect_loop", 409, "The other half sends its visitors here already: two names cannot redirect to each other."),
     ("already_removed", 409, "The domain was removed before."),
     ("edge_revoked", 409, "The edge is shut out for ever."),
+    ("nothing_to_check", 409, "No name of the import waits for its records."),
     ("import_not_turned", 409, "The import stands where it cannot be paused, resumed, cancelled or started."),
     ("import_given_up", 409, "The import was given up while its file arrived. Send it again."),
     ("too_many_imports", 409, "Too many imports of this caller are under way. Wait for them, or cancel some."),
@@ -123,7 +124,7 @@ pub const PROBLEMS: &[(&str, u16, &str)] = &[
     ("hostname_unknown_suffix", 422, "There is no such top-level domain."),
     ("hostname_wildcard", 422, "Wildcards cannot be claimed."),
     // Pace and trouble.
-    ("too_soon", 429, "A domain is checked on request at most once in five seconds."),
+    ("too_soon", 429, "A domain is checked on request at most once in five seconds, an import once a minute."),
     ("too_many_requests", 429, "The caller asks too often; `Retry-After` and `RateLimit` say when to go on."),
     ("failed", 500, "Our fault; the log has the cause under the request's id."),
     ("page_failed", 500, "A page could not be rendered."),

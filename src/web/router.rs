@@ -108,6 +108,7 @@ routes! {
     token post "/api/v1/imports/{id}/resume" => api::bulk::resume_import;
     token post "/api/v1/imports/{id}/cancel" => api::bulk::cancel_import;
     token post "/api/v1/imports/{id}/start" => api::bulk::start_import;
+    token post "/api/v1/imports/{id}/check" => api::bulk_check::check_import;
     token get "/api/v1/imports/{id}/rows" => api::bulk_files::list_import_rows;
     token get "/api/v1/imports/{id}/results" => api::bulk_files::get_import_results;
     token get "/api/v1/imports/{id}/records" => api::bulk_files::get_import_records;
@@ -144,6 +145,8 @@ routes! {
     token get "/imports/{id}/live" => pages::bulk_live::follow_import;
     token get "/imports/{id}/results" => pages::bulk_show::take_results;
     token get "/imports/{id}/records" => pages::bulk_show::take_records;
+    token get "/imports/{id}/claims" => pages::bulk_claims::list_claims;
+    token post "/imports/{id}/check" => pages::bulk_claims::post_check;
     token post "/imports/{id}/turn" => pages::bulk::post_turn;
     open get "/operator/sign-in" => pages::sign_in::show_sign_in;
     open post "/operator/sign-in" => pages::sign_in::post_sign_in;

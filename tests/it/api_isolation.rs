@@ -103,6 +103,7 @@ fn way(route: &Route) -> Way {
         ("post", "/domains/{id}/hand-off/revoke") => Way::Page(&["domain"], Form("csrf=00&link=lnk_0")),
         ("post", path) if path.starts_with("/domains/{id}") => Way::Page(&["domain"], Form("csrf=00")),
         ("get", path) if path.starts_with("/imports/{id}") => Way::Page(&["import"], Nothing),
+        ("post", "/imports/{id}/check") => Way::Page(&["import"], Form("csrf=00")),
         ("post", "/imports/{id}/turn") => Way::Page(&["import"], Form("csrf=00")),
         (_, "/imports") => Way::Page(&[], Nothing),
         (_, "/domains" | "/domains/live" | "/domains/add" | "/sign-out") => Way::Page(&[], Nothing),

@@ -218,3 +218,93 @@ async fn whoever_waits_again_follows_the_claims_of_an_import_that_is_done() {
     let imports = web.rig.app.store.query(sql("SELECT id FROM imports")).await.unwrap();
     assert_eq!(imports.len(), 2, "waiting sends nothing");
 }
+
+/// Waits for a line of a child's standard error.
+fn line_with(from: &mut impl std::io::BufRead, words: &str) -> String {
+    let mut line = String::new();
+    loop {
+        line.clear();
+        assert!(from.read_line(&mut line).unwrap() > 0, "it ended without saying: {words}");
+        if line.contains(words) {
+            return line;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_stops_waiting_is_told_what_goes_on_and_keeps_the_verdicts() {
+    let web = Web::new(557).await;
+    let operator = web.operator.clone();
+    web.tenant("acme").await;
+    let web = beside(web, operator, |shell| {
+        shell.write("good.csv", "hostname,tenant\na.acme.test,acme\nhttps://b.acme.test/,acme\n");
+        let mut child = Command::new(env!("CARGO_BIN_EXE_nameplate"))
+            .args(["import", "good.csv", "--wait", "--results", "out.csv"])
+            .env_clear()
+            .current_dir(shell.home.path())
+            .env("NAMEPLATE_SERVER", &shell.server)
+            .env("NAMEPLATE_TOKEN", &shell.token)
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut err = std::io::BufReader::new(child.stderr.take().unwrap());
+        line_with(&mut err, "Waiting until each name");
+        let stopped = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+        assert!(stopped.success());
+        let mut rest = String::new();
+        err.read_to_string(&mut rest).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(130), "{rest}");
+        for words in [
+            "Stopped following imp_",
+            "goes on at the server",
+            "run the same command",
+            "nameplate imports show imp_",
+            "nameplate imports pause imp_",
+            "The verdicts so far are in out.csv.",
+        ] {
+            assert!(rest.contains(words), "{words} is not in {rest}");
+        }
+        assert_eq!(shell.read("out.csv").lines().count(), 3);
+        assert!(!shell.home.path().join("out.csv.part").exists());
+        // Where they cannot be written, that is said, and nothing half written stays.
+        let (code, _, err) = shell.run("import good.csv --results missing/out.csv");
+        assert!(code == Some(1) && err.contains("missing/out.csv cannot be written"), "{err}");
+        // One that was given up is not waited for.
+        let id = rest.split("Stopped following ").nth(1).unwrap().split(';').next().unwrap().to_owned();
+        assert_eq!(shell.run(&format!("imports cancel {id}")).0, Some(0));
+    })
+    .await;
+    assert_eq!(web.rig.count(sql("SELECT count(*) AS n FROM domains WHERE lane = 'bulk'")).await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_stops_while_the_file_is_sent_is_told_that_nothing_was_imported() {
+    // A server that takes the file and never answers.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = format!("http://{}", listener.local_addr().unwrap());
+    let silent = std::thread::spawn(move || {
+        let (mut first, _) = listener.accept().unwrap();
+        let mut seen = [0; 4096];
+        let _ = first.read(&mut seen).unwrap();
+        first
+    });
+    let home = tempfile::tempdir().unwrap();
+    std::fs::write(home.path().join("good.csv"), "hostname\na.acme.test\n").unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_nameplate"))
+        .args(["import", "good.csv", "--results", "out.csv"])
+        .env_clear()
+        .current_dir(home.path())
+        .env("NAMEPLATE_SERVER", &server)
+        .env("NAMEPLATE_TOKEN", "npo_x")
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let held = tokio::task::spawn_blocking(move || silent.join().unwrap()).await.unwrap();
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    let mut err = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130), "{err}");
+    assert!(err.contains("what does not arrive whole is not imported") && err.contains("out.csv was not written"), "{err}");
+    drop(held);
+}

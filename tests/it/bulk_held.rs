@@ -168,3 +168,105 @@ async fn a_dry_run_that_is_done_has_nothing_to_hold() {
         assert_eq!(web.api(&token, "POST", &path, None).await.problem(), (409, "import_not_turned".into()));
     }
 }
+
+impl Held {
+    async fn told(&self, n: usize) -> Value {
+        let path = format!("/api/v1/domains/{}", self.ids[n]);
+        self.web.api(&self.token, "GET", &path, None).await.json()
+    }
+
+    /// What its row, which lists and counts go by, says.
+    async fn stands(&self, n: usize) -> String {
+        self.web.rig.domain_text(&self.ids[n], "standing").await.unwrap_or_default()
+    }
+}
+
+#[tokio::test]
+async fn a_name_says_that_its_import_is_held_by_whom_and_how_to_go_on() {
+    let held = Held::new(536).await;
+    let (web, rig) = (&held.web, &held.web.rig);
+    let acme = rig.app.store.query(sql("SELECT tenant_id FROM imports")).await.unwrap()[0].parse("tenant_id").unwrap();
+    let (admin, operator) = (web.admin(&acme).await, web.signed_in_operator().await);
+    rig.pass(HOUR / 2).await;
+    let waits = held.told(1).await;
+    assert!(waits["sentence"].as_str().unwrap().contains("waits for its turn") && waits["held"] == Value::Null, "{waits}");
+    assert_eq!(held.turn("pause").await.status, 200);
+    // At once, before anybody looks again.
+    assert_eq!((held.stands(1).await.as_str(), held.stands(0).await.as_str()), ("import_paused", "serving"));
+    let told = held.told(1).await;
+    let sentence = told["sentence"].as_str().unwrap();
+    assert!(sentence.contains("is paused") && !sentence.contains("need not do anything"), "{sentence}");
+    assert_eq!(told["who_acts"], "tenant");
+    assert_eq!(told["held"]["by"], "paused_by_tenant");
+    assert_eq!(told["held"]["import_id"], json!(held.import));
+    assert_eq!(held.told(0).await["held"], Value::Null, "a name that is live waits for nothing");
+    let story = web.api(&held.token, "GET", &format!("/api/v1/explain?hostname={}", NAMES[1]), None).await.json();
+    let next = story["claims"][0]["next"].to_string();
+    assert!(next.contains("paused by its tenant") && next.contains(&held.import), "{next}");
+    let page = web.page(&admin, &format!("/domains/{}", held.ids[1])).await.body;
+    assert!(page.contains("The import that brought this name is paused"), "{page}");
+    assert!(page.contains(&format!("href=\"/imports/{}\"", held.import)) && page.contains("claim-by-itself"), "{page}");
+    let list = web.page(&admin, "/domains").await.body;
+    assert!(list.contains("the import that brought the name is paused"), "{list}");
+    let page = web.page(&admin, &format!("/imports/{}", held.import)).await.body;
+    assert!(page.contains("Paused by the tenant") && page.contains("its 3 claims that wait"), "{page}");
+    let queue = web.page(&operator, "/operator/queue").await.body;
+    assert!(queue.contains("3 held back by imports that tenants paused"), "{queue}");
+    assert!(queue.contains(" 0 held back until their checks pass"), "{queue}");
+    let listed = web.page(&operator, "/operator/domains?reason=import_paused").await.body;
+    assert!(listed.contains(NAMES[1]) && !listed.contains(NAMES[0]), "{listed}");
+    // Whoever asks for a look gets one, and no more than that.
+    let check = format!("/api/v1/domains/{}/check", held.ids[1]);
+    rig.pass(HOUR).await;
+    let looks =
+        sql("SELECT count(*) AS n FROM events WHERE domain_id = $1 AND kind = 'check_asked'").bind(held.ids[1].as_str());
+    assert_eq!(web.api(&held.token, "POST", &check, None).await.status, 202);
+    rig.pass(Duration::from_secs(30)).await;
+    assert_eq!(rig.count(looks).await, 1);
+    let due = held.told(1).await["due_at"].as_str().unwrap().to_owned();
+    assert!(due >= (rig.env.now() + HOUR / 2).rfc3339(), "looked at again at {due}, now is {}", rig.env.now());
+    assert_eq!(held.stands(1).await, "import_paused");
+    assert_eq!(held.turn("resume").await.status, 200);
+    assert_eq!((held.stands(1).await.as_str(), &held.told(1).await["held"]), ("order_waiting", &Value::Null));
+    // An operator holds it, too; who held it first is who holds it.
+    let path = |to: &str| format!("/api/v1/imports/{}/{to}", held.import);
+    assert_eq!(web.api(&web.operator, "POST", &path("pause"), None).await.status, 200);
+    assert_eq!(held.turn("pause").await.status, 200);
+    let told = held.told(1).await;
+    assert_eq!((&told["held"]["by"], &told["who_acts"]), (&json!("paused_by_operator"), &json!("platform")), "{told}");
+    assert_eq!(held.stands(1).await, "import_paused_by_operator");
+    assert_eq!(held.turn("cancel").await.status, 200);
+    let told = held.told(1).await;
+    assert!(told["sentence"].as_str().unwrap().contains("was cancelled"), "{told}");
+    assert_eq!((held.stands(1).await.as_str(), &told["who_acts"]), ("import_cancelled", &json!("tenant")));
+    // By itself it goes its way, from the page too.
+    let admin = web.admin(&acme).await;
+    let csrf = web.csrf(&admin).await;
+    let sent = web.post(&admin, "/domains/add", &format!("csrf={csrf}&names={}&tenant=acme", NAMES[1])).await;
+    assert_eq!(sent.status, 303, "{}", sent.body);
+    assert_eq!(held.told(1).await["held"], Value::Null);
+    rig.until_active(&held.ids[1], 3 * HOUR).await;
+    rig.check_invariants().await;
+}
+
+#[tokio::test]
+async fn an_operators_import_is_not_named_to_the_tenants_whose_names_it_brings() {
+    let web = Web::limited(537, Limit { burst: 1, per_secs: 3_600 }).await;
+    let (_, token) = web.tenant("acme").await;
+    web.tenant("other").await;
+    let file = "hostname,tenant\na.acme.test,acme\nb.other.test,other\n";
+    let done = import(&web, &web.operator, "?name=everybody.csv", file).await;
+    let path = format!("/api/v1/imports/{}", done["id"].as_str().unwrap());
+    assert_eq!(web.api(&web.operator, "POST", &format!("{path}/pause"), None).await.status, 200);
+    let list = web.api(&token, "GET", "/api/v1/domains", None).await.json();
+    let id = list["items"][0]["id"].as_str().unwrap().to_owned();
+    let told = web.api(&token, "GET", &format!("/api/v1/domains/{id}"), None).await.json();
+    assert_eq!((&told["held"]["by"], &told["held"]["import_id"]), (&json!("paused_by_operator"), &Value::Null), "{told}");
+    let story = |token: String| {
+        let web = &web;
+        async move { web.api(&token, "GET", "/api/v1/explain?hostname=a.acme.test", None).await.body }
+    };
+    let own = story(token).await;
+    assert!(own.contains("paused by the operator") && !own.contains("imp_") && !own.contains("everybody"), "{own}");
+    assert!(story(web.operator.clone()).await.contains(done["id"].as_str().unwrap()));
+}

@@ -195,7 +195,9 @@ fn exit_codes_tell_misuse_from_failure() {
 #[test]
 fn a_wrong_configuration_stops_the_start_with_the_keys_name() {
     let mut shell = Shell::new();
-    assert_eq!(shell.out("config check"), "The configuration has no problems.\n");
+    let said = shell.out("config check");
+    assert!(said.starts_with("Beware: no configuration file was found: there is no nameplate.toml here"), "{said}");
+    assert!(said.ends_with("\nThe configuration has no problems.\n"), "{said}");
     let (_, said) = shell.fails("config check --role serve");
     assert!(said.contains("vault.master_key: is missing") && said.contains("server.public_url: is missing"), "{said}");
     std::fs::write(shell.path().join("nameplate.toml"), "[server]\nlissten = \"x\"\n[vault]\nmaster_key = \"hunter2\"\n")
@@ -215,7 +217,17 @@ fn a_wrong_configuration_stops_the_start_with_the_keys_name() {
 #[test]
 fn what_config_check_finds_it_tells_programs_too() {
     let mut shell = Shell::new();
-    assert_eq!(shell.out("config check --json").split_whitespace().collect::<String>(), r#"{"problems":[]}"#);
+    let told: Value = serde_json::from_str(&shell.out("config check --json")).unwrap();
+    assert_eq!(told, serde_json::json!({ "file": null, "problems": [] }));
+    std::fs::write(
+        shell.path().join("nameplate.toml"),
+        "[issuers.main]\ndirectory = \"https://ca.test/\"\ncontacts = [\"mailto:ops@acme.com\", \"ops\"]\n",
+    )
+    .unwrap();
+    let (_, said) = shell.fails("config check");
+    assert!(said.contains("issuers.main.contacts: \"ops\" is no mail address: an address has one @"), "{said}");
+    std::fs::write(shell.path().join("nameplate.toml"), "").unwrap();
+    assert!(shell.out("config check").starts_with("Read nameplate.toml.\n"));
     shell.variables.push(("NAMEPLATE__VAULT__MASTER_KEY", "short".into()));
     let (code, said) = shell.fails("config check");
     assert!(code == 1 && said.contains("vault.master_key: version 1: the master key text is"), "{said}");
@@ -360,4 +372,33 @@ fn issuers_are_added_listed_and_refused_without_a_server() {
     let listed: Value = serde_json::from_str(&shell.out("issuer list --json")).unwrap();
     assert_eq!((listed.as_array().unwrap().len(), &listed[0]["name"]), (1, &"twin".into()), "{listed}");
     assert_eq!(listed[0]["state"], "no account");
+}
+
+/// A server that is not Nameplate's says so in a way that helps, and a copy never overwrites a file.
+#[test]
+fn what_is_no_nameplate_and_what_is_there_already_are_told_with_advice() {
+    let mut shell = Shell::new();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for (n, stream) in listener.incoming().enumerate() {
+            let (status, body) = if n == 0 { ("200 OK", "<h1>Welcome to nginx</h1>") } else { ("404 Not Found", "gone") };
+            let mut stream = stream.unwrap();
+            let _ = std::io::Read::read(&mut stream, &mut [0; 4096]);
+            let answer = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len());
+            let _ = std::io::Write::write_all(&mut stream, answer.as_bytes());
+        }
+    });
+    shell.variables.push(("NAMEPLATE_TOKEN", "npo_x".into()));
+    for _ in 0..2 {
+        let (code, said) = shell.fails(&format!("domain list --server {server}"));
+        assert!(code == 1 && said.contains("is no Nameplate API") && said.contains("NAMEPLATE_SERVER"), "{said}");
+    }
+    shell.out("migrate");
+    std::fs::write(shell.path().join("copy.db"), "mine").unwrap();
+    let (_, said) = shell.fails("backup copy.db");
+    assert!(said.contains("copy.db is there already") && said.contains("give another name"), "{said}");
+    assert_eq!(std::fs::read_to_string(shell.path().join("copy.db")).unwrap(), "mine");
+    let (_, said) = shell.fails("issuer add spare --directory https://ca.test/ --contact ops@localhost");
+    assert!(said.contains("\"ops@localhost\" is no mail address for --contact"), "{said}");
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use nameplate::app::account::ensure_all;
 use nameplate::app::dispatch::round;
 use nameplate::mint;
+use nameplate::model::bulk::Hold;
 use nameplate::model::id::{ImportId, IssuerId, OrderId};
 use nameplate::model::ledger::Limit;
 use nameplate::model::moment::Moment;
@@ -90,7 +91,7 @@ async fn an_import_is_held_while_its_orders_are_granted() {
     issuers::lock(&mut other, &issuer).await.unwrap();
     let hold = async {
         let mut tx = store.begin().await.unwrap();
-        bulk_orders::hold(&mut tx, &import).await.unwrap();
+        bulk_orders::hold(&mut tx, &import, Hold::ByTenant, rig.env.now()).await.unwrap();
     };
     let round_over = async {
         somebody_waits(&rig).await;
@@ -101,7 +102,7 @@ async fn an_import_is_held_while_its_orders_are_granted() {
         queue_up(&rig, &issuer, &import, turn * NAMES..(turn + 1) * NAMES).await;
         let hold = async {
             let mut tx = store.begin().await.unwrap();
-            let held = bulk_orders::hold(&mut tx, &import).await;
+            let held = bulk_orders::hold(&mut tx, &import, Hold::ByTenant, rig.env.now()).await;
             tx.commit().await.unwrap();
             held
         };

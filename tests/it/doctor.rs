@@ -7,11 +7,15 @@ use std::time::Duration;
 use nameplate::config::{Config, Role, Sources};
 use nameplate::env::Env;
 use nameplate::env::manual::Hand;
+use nameplate::mint;
+use nameplate::model::id::IssuerId;
+use nameplate::model::limits;
 use nameplate::roles::doctor::{Finding, Report, Verdict, examine, roles_of};
 use nameplate::sandbox::issuer::Choice;
 use nameplate::sandbox::ports::Ports;
 use nameplate::sandbox::walk::Walk;
 use nameplate::sandbox::world::{World, WorldSettings};
+use nameplate::store::issuers::{self, IssuerSeed};
 use nameplate::store::{OpenSettings, Store, sql};
 
 use crate::support::stores::{Kind, TestStore, until};
@@ -127,7 +131,7 @@ async fn a_healthy_installation_has_nothing_broken_and_the_command_says_so() {
     let output = tokio::task::block_in_place(|| run(&["--json", "--role", "edge"]));
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let parts: Vec<&str> = document["findings"].as_array().unwrap().iter().map(|f| f["part"].as_str().unwrap()).collect();
-    assert_eq!(parts, ["configuration", "ports", "ports"]);
+    assert_eq!(parts, ["configuration", "configuration", "ports", "ports"]);
     here.world.drain().await.unwrap();
     let output = tokio::task::block_in_place(|| run(&[]));
     let (said, why) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
@@ -195,6 +199,33 @@ async fn each_part_that_breaks_is_found_and_named() {
         "directory",
         "/nowhere.pem",
     );
+
+    // One that was added, and cannot be reached; then the same when it was removed.
+    let store = here.store().await;
+    let spare = IssuerSeed {
+        name: "spare".into(),
+        directory: format!("https://{silent}/directory"),
+        preference: 200,
+        limits: limits::usual(),
+        ..IssuerSeed::default()
+    };
+    let id = mint!(here.env, IssuerId);
+    let mut tx = store.begin().await.unwrap();
+    issuers::add(&mut tx, &spare, here.env.now(), &id).await.unwrap();
+    tx.commit().await.unwrap();
+    let report = here.examine("", "").await;
+    broken(&report, "issuers", "directory of spare", "refused");
+    assert!(
+        the(&report, "issuers", "directory of spare").advice.as_ref().unwrap().contains("nameplate issuer remove spare")
+    );
+    let account = the(&report, "issuers", "account at spare");
+    assert!(account.verdict != Verdict::Ok && account.advice.is_some(), "{account:?}");
+    let mut tx = store.begin().await.unwrap();
+    assert!(issuers::remove(&mut tx, &id).await.unwrap());
+    tx.commit().await.unwrap();
+    store.close().await;
+    let account = the(&here.examine("", "").await, "issuers", "account at spare").clone();
+    assert!(account.verdict == Verdict::Skipped && account.seen.contains("removed"), "{account:?}");
 
     // Edges.
     let two = here.examine("[feed]", "[feed]\nmin_edges = 2").await;

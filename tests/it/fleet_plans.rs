@@ -222,7 +222,7 @@ async fn the_seeded_fleet_stands_where_the_model_says() {
         if written == "rolling_out" {
             domain.active_since = None;
         }
-        assert_eq!(nameplate::model::standing::of_row(&domain, order).code(), written, "{}", domain.id);
+        assert_eq!(nameplate::model::standing::of_row(&domain, order, None).code(), written, "{}", domain.id);
     }
     test.remove().await;
 }

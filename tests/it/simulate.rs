@@ -3,7 +3,7 @@
 use nameplate::env::Env;
 use nameplate::model::ledger::Limit;
 use nameplate::model::moment::Moment;
-use nameplate::simulate::{ImportOptions, ImportReport, simulate_import, svg, terminal};
+use nameplate::simulate::{FloorLimit, ImportOptions, ImportReport, simulate_import, svg, terminal};
 use serde_json::Value;
 
 const START: Moment = Moment::from_secs(1_800_000_000);
@@ -44,6 +44,10 @@ async fn an_import_ends_when_the_limit_allows_and_one_seed_makes_one_history() {
     assert_eq!(told(&first), told(&run(small(70, 1)).await));
     assert_eq!(terminal(&first.hours, 74).len(), first.hours.len().min(25));
     assert!(svg(&first.hours, 74).contains("74 names"));
+    // From nobody to the last certificate, which lies within the last hour.
+    let (begins, ends) = (&first.hours[0], first.hours.last().unwrap());
+    assert_eq!((begins.hour, begins.certificates, ends.certificates), (0, 0, 74), "{:?}", first.hours);
+    assert!(first.eta_error_p95_pct.is_some() && first.floor_limit == FloorLimit::OrdersPerAccount);
 }
 
 #[tokio::test]
@@ -56,6 +60,36 @@ async fn crowded_registered_domains_wait_for_their_own_week() {
     holds(&report);
     // Fifteen names each, ten at once, then one an hour.
     assert!((5.0..6.0).contains(&report.last_certificate_hours), "{}", report.last_certificate_hours);
+    assert_eq!((report.floor_hours, report.floor_limit), (5.0, FloorLimit::CertificatesPerDomain));
+}
+
+#[tokio::test]
+async fn what_is_through_at_once_has_no_samples_and_a_whole_picture() {
+    let mut options = small(6, 4);
+    (options.singles, options.crashes) = (0, false);
+    let report = run(options).await;
+    assert_eq!((report.eta_samples, report.eta_error_p95_pct, report.above_floor_pct), (0, None, None), "{report:?}");
+    assert_eq!(report.hours.iter().map(|h| (h.hour, h.certificates)).collect::<Vec<_>>(), [(0, 0), (1, 6)]);
+    let drawn = svg(&report.hours, 6);
+    assert!(drawn.split("points=\"").nth(2).unwrap().split('"').next().unwrap().contains(' '), "a line: {drawn}");
+}
+
+#[test]
+fn what_cannot_be_simulated_or_written_is_refused_before_it_begins() {
+    let run = |arguments: &[&str]| {
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_nameplate"))
+            .args(["simulate", "import"])
+            .args(arguments)
+            .env_clear()
+            .output()
+            .unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, said) = run(&["--domains", "10", "--registered-domains", "11"]);
+    assert!(code == Some(1) && said.contains("--registered-domains 11 is more than --domains 10"), "{said}");
+    // So many names would take a while.
+    let (code, said) = run(&["--domains", "1000000", "--svg", "/nowhere/at/all.svg"]);
+    assert!(code == Some(1) && said.contains("--svg /nowhere/at/all.svg cannot be written"), "{said}");
 }
 
 #[tokio::test]

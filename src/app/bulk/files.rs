@@ -22,7 +22,7 @@ pub struct Part {
 }
 
 /// The columns of the result file. Corrected, it can be sent as an import again.
-const RESULT: [&str; 8] = ["line", "hostname", "tenant", "verdict", "code", "detail", "suggestion", "domain_id"];
+const RESULT: [&str; 9] = ["line", "hostname", "tenant", "method", "verdict", "code", "detail", "suggestion", "domain_id"];
 
 /// The verdicts of the rows after number `after`; of those with one verdict only, if it is given.
 pub async fn results(
@@ -61,6 +61,7 @@ fn write_row(row: &ImportRow, format: Format, out: &mut String) {
                 line.as_str(),
                 &row.typed,
                 or_empty(row.tenant.as_deref()),
+                or_empty(row.method.as_deref()),
                 row.verdict.as_str(),
                 or_empty(code),
                 or_empty(detail),
@@ -71,7 +72,7 @@ fn write_row(row: &ImportRow, format: Format, out: &mut String) {
         }
         Format::Ndjson => {
             let document = json!({
-                "line": row.line, "hostname": row.typed, "tenant": row.tenant, "verdict": row.verdict, "code": code,
+                "line": row.line, "hostname": row.typed, "tenant": row.tenant, "method": row.method, "verdict": row.verdict, "code": code,
                 "detail": detail, "suggestion": suggestion, "domain_id": domain,
             });
             out.push_str(&document.to_string());

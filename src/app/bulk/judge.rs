@@ -137,7 +137,9 @@ fn is_same(earlier: &Taken, tenant_id: Option<&TenantId>, tenant: Option<&str>) 
 fn unknown(import: &Import) -> Refusal {
     let mut detail = "There is no tenant with this id or slug.".to_owned();
     if import.tenant_id.is_none() {
-        detail.push_str(" Tenants are added where the import is told to (create_tenants).");
+        detail.push_str(
+            " Tenants are added where the import is told to: --create-tenants, or create_tenants=true in the API.",
+        );
     }
     said("tenant_unknown", detail)
 }

@@ -6,6 +6,7 @@
 //!   moves the import's cursor. A process that dies in between leaves a whole number of batches, and the next goes on there.
 //! - [`plan`](plan::of) says what the CA's limits make of it, and [`turn`](turn::pause) holds an import, lets it go on, gives it
 //!   up, or makes a dry run come true.
+//! - [`check`] has all names of an import that wait for their records looked at.
 //! - [`files`] is what people take away: verdicts row by row, and the DNS records of all claims.
 //!
 //! What always holds: a row that cannot be taken never stops another; whoever may not know a tenant hears of it what would be
@@ -13,6 +14,7 @@
 //! the same name by hand. May import what `app` may. How to get it wrong: hold a file, or its verdicts, in memory; or ring an
 //! alarm for each of a hundred thousand claims at once.
 
+pub mod check;
 pub mod files;
 mod judge;
 pub mod plan;

@@ -277,7 +277,7 @@ impl Receiving {
                     Err(p) => (None, Some(Refusal { code: p.code.into(), detail: p.detail, suggestion: p.suggestion })),
                 };
                 let line = i64::try_from(row.line).unwrap_or(i64::MAX);
-                Staged { n, line, tenant: row.tenant, typed: row.typed, hostname, refusal }
+                Staged { n, line, tenant: row.tenant, method: row.method, typed: row.typed, hostname, refusal }
             })
             .collect();
         self.staged += i64::try_from(rows.len()).unwrap_or(i64::MAX);

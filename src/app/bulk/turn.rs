@@ -2,7 +2,7 @@
 
 use crate::app::tokens::Principal;
 use crate::app::{App, AppError};
-use crate::model::bulk::ImportState;
+use crate::model::bulk::{Hold, ImportState};
 use crate::model::id::ImportId;
 use crate::store::bulk::{self, Import};
 use crate::store::{StoreError, Tx, bulk_orders};
@@ -30,6 +30,15 @@ impl From<StoreError> for TurnError {
     fn from(e: StoreError) -> Self {
         TurnError::App(e.into())
     }
+}
+
+/// Who turns it.
+#[derive(Clone, Copy)]
+pub struct By<'a> {
+    /// On whose behalf.
+    pub principal: &'a Principal,
+    /// The name that is written down.
+    pub actor: &'a str,
 }
 
 async fn found(app: &App, principal: &Principal, id: &ImportId) -> Result<(Tx, Import), TurnError> {
@@ -64,23 +73,27 @@ fn under_way(import: &Import, there: ImportState) -> Vec<ImportState> {
 }
 
 /// Holds an import: no more of its rows are judged, and none of its claims is ordered for that waits for its turn. Held twice it is
-/// held.
-pub async fn pause(app: &App, principal: &Principal, id: &ImportId) -> Result<Import, TurnError> {
-    let (mut tx, import) = found(app, principal, id).await?;
-    let from = under_way(&import, ImportState::Paused);
-    let turned = bulk::turn(&mut tx, id, &from, ImportState::Paused, app.env.now()).await?;
-    if turned.is_some() {
-        bulk_orders::hold(&mut tx, id).await?;
+/// held, by who was first.
+pub async fn pause(app: &App, by: By<'_>, id: &ImportId) -> Result<Import, TurnError> {
+    let (mut tx, import) = found(app, by.principal, id).await?;
+    let (from, now) = (under_way(&import, ImportState::Paused), app.env.now());
+    let hold = match by.principal {
+        Principal::Tenant(_) => Hold::ByTenant,
+        Principal::Operator => Hold::ByOperator,
+    };
+    let turned = bulk::turn(&mut tx, id, &from, (ImportState::Paused, Some(hold)), by.actor, now).await?;
+    if turned.is_some() && import.state != ImportState::Paused {
+        bulk_orders::hold(&mut tx, id, hold, now).await?;
     }
     ended(app, tx, turned, id, "only one that is under way can be paused").await
 }
 
 /// Lets a held import go on. Claims that waited for their turn are looked at once more before they join the queue again.
-pub async fn resume(app: &App, principal: &Principal, id: &ImportId) -> Result<Import, TurnError> {
-    let (mut tx, import) = found(app, principal, id).await?;
+pub async fn resume(app: &App, by: By<'_>, id: &ImportId) -> Result<Import, TurnError> {
+    let (mut tx, import) = found(app, by.principal, id).await?;
     let from = [ImportState::Working, ImportState::Paused];
     let now = app.env.now();
-    let turned = bulk::turn(&mut tx, id, &from, ImportState::Working, now).await?;
+    let turned = bulk::turn(&mut tx, id, &from, (ImportState::Working, None), by.actor, now).await?;
     if turned.is_some() && import.state == ImportState::Paused {
         bulk_orders::let_go(&mut tx, id, app.lap.apart(), now).await?;
     }
@@ -89,12 +102,12 @@ pub async fn resume(app: &App, principal: &Principal, id: &ImportId) -> Result<I
 
 /// Gives an import up: rows without a verdict get none, and nothing is ordered any more for its claims that wait for their turn.
 /// Claims that were made stay; each can be removed, or claimed by hand, which takes it out of the import.
-pub async fn cancel(app: &App, principal: &Principal, id: &ImportId) -> Result<Import, TurnError> {
-    let (mut tx, import) = found(app, principal, id).await?;
-    let from = under_way(&import, ImportState::Cancelled);
-    let turned = bulk::turn(&mut tx, id, &from, ImportState::Cancelled, app.env.now()).await?;
-    if turned.is_some() {
-        bulk_orders::hold(&mut tx, id).await?;
+pub async fn cancel(app: &App, by: By<'_>, id: &ImportId) -> Result<Import, TurnError> {
+    let (mut tx, import) = found(app, by.principal, id).await?;
+    let (from, now) = (under_way(&import, ImportState::Cancelled), app.env.now());
+    let turned = bulk::turn(&mut tx, id, &from, (ImportState::Cancelled, Some(Hold::Cancelled)), by.actor, now).await?;
+    if turned.is_some() && import.state != ImportState::Cancelled {
+        bulk_orders::hold(&mut tx, id, Hold::Cancelled, now).await?;
     }
     ended(app, tx, turned, id, "only one that is under way can be cancelled").await
 }

@@ -246,6 +246,10 @@ pub struct Inside {
     #[schema(value_type = Option<String>, format = DateTime, example = "2027-01-15T08:00:00Z", required)]
     #[serde(with = "rfc3339::option")]
     pub active_since: Option<Moment>,
+    /// The import that brought the name.
+    #[schema(required)]
+    #[serde(default)]
+    pub import_id: Option<String>,
     /// What was last about to be done outside.
     #[schema(required)]
     pub intent: Option<IntentStory>,
@@ -277,6 +281,7 @@ impl From<InsideRow> for Inside {
             check_asked_at: r.check_asked_at,
             check_asked_by: r.check_asked_by,
             active_since: r.active_since,
+            import_id: r.import_id,
             intent: r.intent.map(|i| IntentStory {
                 open: i.generation > r.settled,
                 effect: i.effect,

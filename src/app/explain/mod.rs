@@ -83,7 +83,11 @@ pub async fn explain(
 /// The story of one claim; its inside is for operators.
 pub async fn story(app: &App, apex: &ApexRoute, id: &DomainId, operator: bool) -> StoreResult<Option<Story>> {
     let now = app.env.now();
-    let Some(domain) = show::domain(&app.store, apex, id, now).await? else { return Ok(None) };
+    let domain = match operator {
+        true => show::domain_for_operator(&app.store, apex, id, now).await?,
+        false => show::domain(&app.store, apex, id, now).await?,
+    };
+    let Some(domain) = domain else { return Ok(None) };
     let mut tx = app.store.read().await?;
     let Some(inside) = one::inside(&mut tx, id).await? else { return Ok(None) };
     let orders: Vec<OrderStory> = one::orders(&mut tx, id, ORDERS).await?.into_iter().map(OrderStory::from).collect();

@@ -1,7 +1,8 @@
 //! What happens next, in plain sentences.
 
 use super::document::{EdgeStory, HeldStory, OrderStory, PlaceStory};
-use crate::app::show::DomainView;
+use crate::app::show::{DomainView, HeldView};
+use crate::model::bulk::Hold;
 use crate::model::claim::Claim;
 use crate::model::limits::{Closed, LimitName};
 use crate::model::moment::Moment;
@@ -47,10 +48,34 @@ fn look(f: &Facts<'_>) -> String {
     }
 }
 
+/// What an import does to the names it brought while it is held, and how it goes on.
+fn by_import(held: &HeldView) -> String {
+    let since = held.since.map_or_else(String::new, |at| format!(" since {at}"));
+    let import = held.import_id.as_ref().map_or_else(String::new, |id| format!(" {id}"));
+    match held.by {
+        Hold::ByTenant => format!(
+            "The import{import} that brought the name is paused by its tenant{since}: nothing is ordered before it is resumed, or \
+             the name is claimed by itself."
+        ),
+        Hold::ByOperator => format!(
+            "The import{import} that brought the name is paused by the operator{since}: nothing is ordered before it is resumed, \
+             or the name is claimed by itself."
+        ),
+        Hold::Cancelled => format!(
+            "The import{import} that brought the name was cancelled{since}: nothing is ordered unless the name is claimed by \
+             itself."
+        ),
+    }
+}
+
 fn awaiting(f: &Facts<'_>) -> Vec<String> {
+    let then = match &f.domain.held {
+        Some(held) => format!("Once every check passes, this claim holds the name. {}", by_import(held)),
+        None => "Once every check passes, this claim holds the name and its order joins the queue.".to_owned(),
+    };
     vec![
         look(f),
-        "Once every check passes, this claim holds the name and its order joins the queue.".to_owned(),
+        then,
         format!(
             "If that does not happen by {}, the attempt ends and the name needs a new value.",
             f.domain.attempt.deadline
@@ -62,10 +87,12 @@ fn queued(f: &Facts<'_>) -> Vec<String> {
     let open = f.orders.iter().find(|o| !matches!(o.state.as_str(), "issued" | "failed" | "lost"));
     let mut out = match (open, f.place) {
         (Some(o), _) if o.state == "waiting" && o.not_before.is_none() => {
-            vec![
-                "No order is spent until every check passes again and no import that brought the name is held.".to_owned(),
-                look(f),
-            ]
+            let mut told = match &f.domain.held {
+                Some(held) => vec![by_import(held)],
+                None => vec!["No order is spent until every check passes again.".to_owned()],
+            };
+            told.push(look(f));
+            told
         }
         (Some(_), Some(place)) => vec![turn(place)],
         (Some(o), None) if matches!(o.state.as_str(), "waiting" | "granted") => {

@@ -23,6 +23,8 @@ pub struct Tokens {
     pub key: String,
     /// How many may be spent at once, and how often.
     pub limit: Limit,
+    /// Whether configuration knows of it; else the CA refused for a limit that it is said not to have.
+    pub is_known: bool,
     /// How many may be spent now.
     pub left: u32,
     /// Calls whose answers are not known.
@@ -65,6 +67,8 @@ pub struct Budget {
     pub has_account: bool,
     /// Why there is none yet.
     pub account_problem: Option<String>,
+    /// Whether it was added by command, not by configuration.
+    pub is_added: bool,
     /// Whether it may be asked.
     pub circuit: Circuit,
     /// Why an operator must see to it.
@@ -101,7 +105,7 @@ pub async fn budgets(app: &App) -> StoreResult<Vec<Budget>> {
 fn budget(issuer: IssuerRow, rows: Vec<LedgerRow>, health: Health, queue: Option<&IssuerQueue>, now: Moment) -> Budget {
     let limits = &issuer.limits;
     let tokens: Vec<Tokens> =
-        rows.into_iter().filter_map(|row| Some(tokens(*limits.get(&row.limit)?, row, queue, now))).collect();
+        rows.into_iter().filter_map(|row| tokens(limits.get(&row.limit).copied(), row, queue, now)).collect();
     let account = tokens.iter().find(|t| t.limit_name == LimitName::OrdersPerAccount);
     let closed = account.filter(|t| t.closed.is_some()).map(|t| t.next_at);
     let circuit = health.circuit(now);
@@ -109,6 +113,7 @@ fn budget(issuer: IssuerRow, rows: Vec<LedgerRow>, health: Health, queue: Option
     Budget {
         in_use: issuer.is_in_use(),
         has_account: issuer.account_url.is_some(),
+        is_added: issuer.is_added(),
         issuer: issuer.name,
         directory: issuer.directory,
         account_problem: issuer.account_problem,
@@ -120,12 +125,20 @@ fn budget(issuer: IssuerRow, rows: Vec<LedgerRow>, health: Health, queue: Option
     }
 }
 
-fn tokens(limit: Limit, row: LedgerRow, queue: Option<&IssuerQueue>, now: Moment) -> Tokens {
+/// Of a limit that is not configured nothing is counted: it is told of while the CA refuses for it.
+const UNKNOWN: Limit = Limit { burst: 0, per_secs: 0 };
+
+fn tokens(known: Option<Limit>, row: LedgerRow, queue: Option<&IssuerQueue>, now: Moment) -> Option<Tokens> {
+    let (is_known, limit) = (known.is_some(), known.unwrap_or(UNKNOWN));
+    if !is_known && (row.closed.is_none() || row.tat <= now) {
+        return None;
+    }
     let (waiting, first) = queue.map(|q| q.waiting_for(row.limit, &row.key)).unwrap_or_default();
     let bucket = Bucket { tat: row.tat, open: u32::try_from(row.open).unwrap_or(u32::MAX) };
     let left = bucket.available(limit, now);
     let shut = |why| Shut { why, said: row.said.unwrap_or_default(), link: row.link, at: row.closed_at.unwrap_or(now) };
-    Tokens {
+    Some(Tokens {
+        is_known,
         closed: row.closed.filter(|_| left == 0).map(shut),
         limit_name: row.limit,
         key: row.key,
@@ -136,5 +149,45 @@ fn tokens(limit: Limit, row: LedgerRow, queue: Option<&IssuerQueue>, now: Moment
         full_at: bucket.tat.max(now) + limit.interval() * bucket.open,
         waiting,
         first,
+    })
+}
+
+impl Budget {
+    /// How it is, in one stable word.
+    pub fn state(&self) -> &'static str {
+        match (self.in_use, self.has_account) {
+            (false, _) => "not_in_use",
+            (true, false) => "no_account",
+            (true, true) => self.circuit.word(),
+        }
+    }
+
+    /// What an operator can do about it; nothing where all is well or goes on by itself.
+    pub fn to_do(&self) -> Option<String> {
+        let name = &self.issuer;
+        if !self.in_use {
+            return Some(match self.is_added {
+                true => format!(
+                    "No new order goes there: it was removed. To use it again: nameplate issuer add {name} --directory {}",
+                    self.directory
+                ),
+                false => format!(
+                    "No new order goes there: the configuration does not name it any more. To use it again, put issuers.{name} \
+                     back and start `nameplate serve` again."
+                ),
+            });
+        }
+        if self.halted.is_some() {
+            return Some(format!("When it is mended, orders go on with: nameplate issuer test {name}"));
+        }
+        if !self.has_account {
+            return Some(match self.account_problem {
+                Some(_) => format!("It is asked for again by itself; what to mend says: nameplate issuer test {name}"),
+                None => format!(
+                    "A running `nameplate serve` opens it within seconds. If it does not: nameplate issuer test {name}"
+                ),
+            });
+        }
+        None
     }
 }

@@ -6,12 +6,13 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::app::App;
+use crate::model::bulk::Hold;
 use crate::model::dispatch::{Place, Waiting, dispatch};
 use crate::model::hostname::Hostname;
 use crate::model::id::{DomainId, OrderId};
 use crate::model::issuer::Circuit;
 use crate::model::ledger::Spent;
-use crate::model::limits::LimitName;
+use crate::model::limits::{LimitName, Limits};
 use crate::model::moment::Moment;
 use crate::model::order::Lane;
 use crate::store::fleet::queue::{self, QueuedRow};
@@ -61,6 +62,8 @@ pub struct IssuerQueue {
     pub waiting: i64,
     /// How many orders are held back until their checks pass again; they have no position.
     pub held_back: i64,
+    /// How many are held back by the imports that brought their names, by what holds those.
+    pub held_by_imports: BTreeMap<Hold, i64>,
     /// Rows of queue and ledger that were gone through.
     rows: usize,
     /// The places, in order of their domains.
@@ -131,6 +134,7 @@ struct Read {
     rows: Vec<QueuedRow>,
     waiting: i64,
     held_back: i64,
+    held_by_imports: BTreeMap<Hold, i64>,
     spent: Spent,
 }
 
@@ -138,14 +142,15 @@ async fn read(app: &App, issuer: IssuerRow, now: Moment) -> StoreResult<Read> {
     let mut tx = app.store.read().await?;
     let circuit = issuer_health::of(&mut tx, &issuer.id).await?.circuit(now);
     let rows = queue::waiting(&mut tx, &issuer.id).await?;
-    let held_back = queue::held_back(&mut tx, &issuer.id).await?;
+    let held_by_imports = queue::held_by_imports(&mut tx, &issuer.id).await?;
+    let held_back = (queue::held_back(&mut tx, &issuer.id).await? - held_by_imports.values().sum::<i64>()).max(0);
     let spent = ledger::whole(&mut tx, &issuer.id, now).await?;
     let waiting = i64::try_from(rows.len()).unwrap_or(i64::MAX);
-    Ok(Read { issuer, circuit, rows, waiting, held_back, spent })
+    Ok(Read { issuer, circuit, rows, waiting, held_back, held_by_imports, spent })
 }
 
 fn play(read: Read, now: Moment) -> IssuerQueue {
-    let Read { issuer, circuit, rows, waiting, held_back, spent } = read;
+    let Read { issuer, circuit, rows, waiting, held_back, held_by_imports, spent } = read;
     let open = if let Circuit::Open(until) = circuit { until } else { now };
     let begin = issuer.not_before.max(open).max(now);
     let has_account = issuer.account_url.is_some();
@@ -157,6 +162,7 @@ fn play(read: Read, now: Moment) -> IssuerQueue {
         lanes: BTreeMap::new(),
         waiting,
         held_back,
+        held_by_imports,
         rows: rows.len() + spent.len(),
         by_domain: Vec::new(),
         waiters: HashMap::new(),
@@ -171,7 +177,9 @@ fn play(read: Read, now: Moment) -> IssuerQueue {
         out.orders.push(Queued {
             order_id,
             domain_id: row.domain_id,
-            held: held.or_else(|| row.held_by.map(|limit| (limit, row.waiting.not_before)).filter(|(_, at)| *at > now)),
+            held: held
+                .or_else(|| row.held_by.map(|limit| (limit, row.waiting.not_before)).filter(|(_, at)| *at > now))
+                .or_else(|| beyond(&row.waiting.name, &issuer.limits, &spent, now)),
             hostname: row.waiting.name,
             tenant_slug: row.tenant_slug,
             lane: row.waiting.lane,
@@ -182,6 +190,13 @@ fn play(read: Read, now: Moment) -> IssuerQueue {
     }
     out.index();
     out
+}
+
+/// A limit that configuration says the CA has not, and that it refused the name for, until when.
+fn beyond(name: &Hostname, limits: &Limits, spent: &Spent, now: Moment) -> Option<(LimitName, Moment)> {
+    let unknown = LimitName::ALL.iter().filter(|limit| !limits.contains_key(limit));
+    let closed = unknown.filter_map(|limit| Some((*limit, spent.get(&(*limit, limit.key(name).to_owned()))?.tat)));
+    closed.filter(|(_, until)| *until > now).max_by_key(|(_, until)| *until)
 }
 
 /// Where a domain's order stands in these queues, and in which.

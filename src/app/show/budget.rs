@@ -24,13 +24,16 @@ pub struct BudgetView {
     /// Why there is none yet.
     #[schema(required)]
     pub account_problem: Option<String>,
-    /// `ok`; `probing`: one order at a time, after failures; `open`: left alone for a while; `halted`: its account cannot be used
+    /// `not_in_use`: it was removed, or the configuration does not name it any more; `no_account`; `ok`; `probing`: one order at a time, after failures; `open`: left alone for a while; `halted`: its account cannot be used
     /// until an operator has seen to it.
     #[schema(example = "ok")]
     pub state: String,
     /// Why it is halted, in the CA's words.
     #[schema(required)]
     pub halted: Option<String>,
+    /// What an operator can do about it.
+    #[schema(required)]
+    pub to_do: Option<String>,
     /// Its last failure.
     #[schema(required)]
     pub last_failure: Option<String>,
@@ -53,6 +56,8 @@ pub struct LimitView {
     /// What it is kept for: `account`, a registered domain, or a name.
     #[schema(example = "account")]
     pub key: String,
+    /// Whether it is configured. One that is not is told of while the CA refuses for it, and has no numbers.
+    pub configured: bool,
     /// How many may be spent at once.
     pub burst: u32,
     /// In how many seconds an empty one is full again.
@@ -87,12 +92,13 @@ pub struct LimitView {
 impl From<Budget> for BudgetView {
     fn from(b: Budget) -> Self {
         BudgetView {
+            state: b.state().to_owned(),
+            to_do: b.to_do(),
             issuer: b.issuer,
             directory: b.directory,
             in_use: b.in_use,
             has_account: b.has_account,
             account_problem: b.account_problem,
-            state: b.circuit.word().to_owned(),
             halted: b.halted,
             last_failure: b.trouble.map(|(said, _)| said),
             paused_until: b.paused_until,
@@ -110,6 +116,7 @@ impl From<Tokens> for LimitView {
         LimitView {
             limit: t.limit_name.as_str().to_owned(),
             key: t.key,
+            configured: t.is_known,
             burst: t.limit.burst,
             per_seconds: t.limit.per_secs,
             left: t.left,

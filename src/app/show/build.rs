@@ -1,10 +1,12 @@
 //! From rows to the document.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 use super::document::{
-    AttemptView, CertificateView, CheckView, DomainSummary, DomainView, EventView, OrderView, ProbeView, RenewalView,
-    RolloutView, TenantRef,
+    AttemptView, CertificateView, CheckView, DomainSummary, DomainView, EventView, HeldView, OrderView, ProbeView,
+    RenewalView, RolloutView, TenantRef,
 };
 use super::pair;
 use crate::model::claim::Claim;
@@ -14,8 +16,8 @@ use crate::model::moment::Moment;
 use crate::model::records::{ApexRoute, records};
 use crate::model::renewal::{Told, at_risk, planned};
 use crate::model::routine;
-use crate::model::sentence::{Facts, sentence_of};
-use crate::store::views::{DomainRow, EventRow, OrderRow, SummaryRow};
+use crate::model::sentence::{Facts, Reader, sentence_of};
+use crate::store::views::{DomainRow, EventRow, HeldRow, OrderRow, SummaryRow};
 
 pub(super) fn view(
     row: DomainRow,
@@ -23,14 +25,16 @@ pub(super) fn view(
     rollout: RolloutView,
     events: Vec<EventRow>,
     apex: &ApexRoute,
-    now: Moment,
+    (reader, now): (Reader, Moment),
 ) -> DomainView {
     let problem: Option<Value> = order.as_ref().and_then(|o| o.problem.as_deref()).map(document);
     let said = problem.as_ref().map(problem_line);
     let facts = Facts {
+        reader,
         claim: row.claim,
         evidence: &row.evidence,
         order_state: order.as_ref().map(|o| o.state),
+        held: row.held.as_ref().map(|h| h.by),
         order_problem: said.as_deref(),
         failures: row.failures,
         not_after: row.certificate.as_ref().map(|c| c.not_after),
@@ -45,7 +49,9 @@ pub(super) fn view(
     let next = next(&row, now);
     let records = to_publish(&row, apex);
     let pair = pair::of(&row, sentence.serving, now);
+    let held = held(&row);
     DomainView {
+        held,
         id: row.id,
         tenant: TenantRef { id: row.tenant_id, slug: row.tenant_slug },
         hostname_display: row.hostname.display(),
@@ -114,6 +120,23 @@ fn renewal(row: &DomainRow, now: Moment) -> Option<RenewalView> {
         window_end: schedule.window.map(|w| w.end),
         explanation: schedule.explanation.clone(),
     })
+}
+
+/// What holds the import that brought the name, while that keeps it from being ordered for.
+fn held(row: &DomainRow) -> Option<HeldView> {
+    let HeldRow { by, since, import_id, tenant_id } = row.held.as_ref()?;
+    let keeps = matches!(row.claim, Claim::AwaitingDns | Claim::Queued);
+    // An operator's import may bring the names of others, too.
+    let own = tenant_id.as_ref() == Some(&row.tenant_id);
+    keeps.then(|| HeldView { by: *by, since: *since, import_id: own.then(|| import_id.clone()) })
+}
+
+/// A claim waits for its records so long before that is worth an alarm.
+const YOUNG: Duration = Duration::from_secs(24 * 3600);
+
+/// Whether a claim waits for its records as young claims do: since less than a day, and with nothing that is wrong.
+pub(super) fn is_young(claim: Claim, created_at: Moment, seen: impl Iterator<Item = Verdict>, now: Moment) -> bool {
+    claim == Claim::AwaitingDns && now.since(created_at) < YOUNG && seen.into_iter().all(|v| v != Verdict::Fail)
 }
 
 /// What to publish. Nothing has to be kept for a claim that is over or on its way out.

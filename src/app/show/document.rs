@@ -4,12 +4,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use super::build::is_young;
 use super::record::{DnsHostDocument, RecordDocument, ViewDocument};
 use super::{rfc3339, words};
+use crate::model::bulk::Hold;
 use crate::model::claim::Claim;
 use crate::model::evidence::{Actor, Check, DnsHost, Record, Verdict, View};
 use crate::model::hostname::Hostname;
-use crate::model::id::{DomainId, TenantId};
+use crate::model::id::{DomainId, ImportId, TenantId};
 use crate::model::moment::Moment;
 
 /// A tenant, as far as a domain's view names it.
@@ -77,6 +79,21 @@ pub struct CheckView {
     pub deadline: Option<Moment>,
     /// What happens if nothing changes.
     pub consequence: String,
+}
+
+/// An import that is held, and with it the claims it brought.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct HeldView {
+    /// By whom, or that it was given up.
+    #[schema(schema_with = words::hold)]
+    pub by: Hold,
+    /// Since when.
+    #[schema(value_type = Option<String>, format = DateTime, example = "2027-01-15T08:00:00Z", required)]
+    #[serde(with = "rfc3339::option")]
+    pub since: Option<Moment>,
+    /// The import, where it is the tenant's own.
+    #[schema(value_type = Option<String>, pattern = "^imp_[0-9a-f]{32}$", required)]
+    pub import_id: Option<ImportId>,
 }
 
 /// The open order, or the latest.
@@ -255,6 +272,10 @@ pub struct DomainView {
     pub records: Vec<Record>,
     /// What is seen.
     pub checks: Vec<CheckView>,
+    /// The import that brought the name, while it is paused or cancelled and nothing is ordered for that; else null.
+    #[schema(required)]
+    #[serde(default)]
+    pub held: Option<HeldView>,
     /// The open order, or the latest.
     #[schema(required)]
     pub order: Option<OrderView>,
@@ -322,6 +343,11 @@ impl DomainView {
     pub fn records_are_right(&self) -> bool {
         let passes = |which: Check| self.checks.iter().any(|c| c.check == which && c.verdict == Verdict::Pass);
         passes(Check::Ownership) && passes(Check::Routing)
+    }
+
+    /// Whether it waits for its records as young claims do: since less than a day, and with nothing that is wrong.
+    pub fn is_young(&self, now: Moment) -> bool {
+        is_young(self.claim, self.created_at, self.checks.iter().map(|check| check.verdict), now)
     }
 
     /// Whether records are to be published or kept.

@@ -13,7 +13,7 @@ use crate::model::id::{DomainId, ImportId, TenantId};
 use crate::model::moment::Moment;
 use crate::store::bulk::{self, Import};
 use crate::store::bulk_rows::ImportRow;
-use crate::store::{StoreResult, Tx};
+use crate::store::{StoreResult, Tx, bulk_checks};
 
 /// A file of names, and how far it is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -65,6 +65,18 @@ pub struct ImportView {
     #[serde(with = "rfc3339::option", default)]
     #[schema(required, value_type = Option<String>, format = DateTime)]
     pub finished_at: Option<Moment>,
+    /// Who paused, resumed or cancelled it last; null where nobody has.
+    #[schema(required)]
+    #[serde(default)]
+    pub turned_by: Option<String>,
+    /// When that was.
+    #[serde(with = "rfc3339::option", default)]
+    #[schema(required, value_type = Option<String>, format = DateTime)]
+    pub turned_at: Option<Moment>,
+    /// When the next of its names that wait for their records is looked at; null where none waits, and in lists.
+    #[serde(with = "rfc3339::option", default)]
+    #[schema(required, value_type = Option<String>, format = DateTime)]
+    pub next_look_at: Option<Moment>,
     /// Rises with everything that happens to it.
     #[serde(skip)]
     pub version: i64,
@@ -181,6 +193,10 @@ pub struct ImportRowView {
     /// The tenant as it was typed.
     #[schema(required)]
     pub tenant: Option<String>,
+    /// The method as it was typed.
+    #[schema(required)]
+    #[serde(default)]
+    pub method: Option<String>,
     /// What became of it.
     #[schema(schema_with = words::row_verdict)]
     pub verdict: Verdict,
@@ -198,6 +214,18 @@ pub struct ImportRowView {
     pub domain_id: Option<DomainId>,
 }
 
+/// Looks that were asked for at all names of an import that wait for their records.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = ImportChecked)]
+pub struct CheckedView {
+    /// How many names are looked at.
+    pub names: u64,
+    /// When the last of them has its turn.
+    #[serde(with = "rfc3339")]
+    #[schema(value_type = String, format = DateTime)]
+    pub last_look_at: Moment,
+}
+
 impl From<ImportRow> for ImportRowView {
     fn from(row: ImportRow) -> Self {
         let (code, detail, suggestion) = match row.refusal {
@@ -208,6 +236,7 @@ impl From<ImportRow> for ImportRowView {
             line: row.line,
             hostname: row.typed,
             tenant: row.tenant,
+            method: row.method,
             verdict: row.verdict,
             code,
             detail,
@@ -246,7 +275,11 @@ pub async fn import(tx: &mut Tx, import: Import) -> StoreResult<ImportView> {
     for (_, claim, n) in bulk::claims(tx, std::iter::once(&import.id)).await? {
         claims.add(claim, n);
     }
-    Ok(ImportView::new(import, claims))
+    let next_look_at = match claims.awaiting_dns {
+        0 => None,
+        _ => bulk_checks::next_look(tx, &import.id).await?,
+    };
+    Ok(ImportView { next_look_at, ..ImportView::new(import, claims) })
 }
 
 /// The same of many; their claims are counted together.
@@ -307,6 +340,9 @@ impl ImportView {
             created_at: import.created_at,
             received_at: import.received_at,
             finished_at: import.finished_at,
+            turned_by: import.turned_by,
+            turned_at: import.turned_at,
+            next_look_at: None,
             version: import.version,
         }
     }

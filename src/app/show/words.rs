@@ -5,7 +5,7 @@ use utoipa::openapi::schema::{Array, ArrayBuilder, Object, ObjectBuilder, Schema
 
 use crate::model::alert::cause::Class;
 use crate::model::alert::kinds;
-use crate::model::bulk::{Format, ImportState, Verdict as RowVerdict};
+use crate::model::bulk::{Format, Hold, ImportState, Verdict as RowVerdict};
 use crate::model::claim::Claim;
 use crate::model::domain::{HoldingState, TieState};
 use crate::model::email::ContactKind;
@@ -95,6 +95,10 @@ pub fn import_format() -> Object {
 pub fn import_state() -> Object {
     let seen: Vec<ImportState> = ImportState::ALL.iter().copied().filter(|s| *s != ImportState::Broken).collect();
     set(&seen)
+}
+
+pub(super) fn hold() -> Object {
+    set(Hold::ALL)
 }
 
 /// Verdicts on a row.

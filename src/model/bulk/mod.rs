@@ -24,4 +24,4 @@ mod words;
 pub use problem::{FileError, RowProblem};
 pub use reader::Reader;
 pub use row::{METHOD, Row, RowRules};
-pub use words::{Format, ImportState, Verdict};
+pub use words::{Format, Hold, ImportState, Verdict};

@@ -97,7 +97,7 @@ impl Rows {
             }
             (_, Line::TooLong) => {
                 let detail = format!("The line is longer than {LONGEST_LINE} bytes, which no row needs.");
-                Row::unreadable(number, "", RowProblem::new("row_too_long", detail))
+                Row::unreadable(number, "", RowProblem::new("row_too_long", detail), &self.rules)
             }
             (Format::Csv, Line::Text(text)) => self.cells(number, text),
             (Format::Ndjson, Line::Text(text)) => self.object(number, text)?,
@@ -116,12 +116,12 @@ impl Rows {
 
     fn cells(&self, number: u64, text: &str) -> Row {
         let Some(Columns { separator, all }) = &self.columns else {
-            return Row::unreadable(number, text, RowProblem::new("row_unreadable", "There is no header."));
+            return Row::unreadable(number, text, RowProblem::new("row_unreadable", "There is no header."), &self.rules);
         };
         let Some(cells) = columns::cells(text, *separator) else {
             let detail =
                 "A quote is opened and not closed on this line; a cell holds no line breaks. Close it, or double the quote.";
-            return Row::unreadable(number, text, RowProblem::new("row_quote_open", detail));
+            return Row::unreadable(number, text, RowProblem::new("row_quote_open", detail), &self.rules);
         };
         // Spreadsheets leave empty cells at the end of a row away, or add some.
         let filled = cells.iter().rposition(|cell| !cell.trim().is_empty()).map_or(0, |last| last + 1);
@@ -130,7 +130,7 @@ impl Rows {
             if let Some(words) = columns::other_separator(text, *separator) {
                 detail.push_str(&format!(" It seems to be written with {words}, the header is not."));
             }
-            return Row::unreadable(number, text, RowProblem::new("row_cells", detail));
+            return Row::unreadable(number, text, RowProblem::new("row_cells", detail), &self.rules);
         }
         let of =
             |wanted: Column| all.iter().zip(&cells).find(|(column, _)| **column == wanted).map(|(_, cell)| cell.as_str());
@@ -155,7 +155,7 @@ impl Rows {
                 );
                 Err(FileError::new("not_ndjson", Some(number), detail))
             }
-            Err(e) => Ok(Row::unreadable(number, text, unreadable(text, &e))),
+            Err(e) => Ok(Row::unreadable(number, text, unreadable(text, &e), &self.rules)),
         }
     }
 }

@@ -7,9 +7,10 @@ use crate::model::hostname::{Hostname, NameRules};
 /// The way in which certificates are proven to the CA; the only one there is.
 pub const METHOD: &str = "http-01";
 
-/// Characters of a hostname that are kept as they were typed, and of a tenant's name.
+/// Characters of a hostname that are kept as they were typed, of a tenant's name, and of a method.
 const KEPT_NAME: usize = 260;
 const KEPT_TENANT: usize = 80;
+const KEPT_METHOD: usize = 40;
 
 /// What holds for every row of a file.
 #[derive(Clone, Debug)]
@@ -27,6 +28,8 @@ pub struct Row {
     pub line: u64,
     /// The tenant, by slug or id, as it was typed; none where it was left out.
     pub tenant: Option<String>,
+    /// The method as it was typed; none where it was left out.
+    pub method: Option<String>,
     /// The hostname as it was typed, safe to keep and to show.
     pub typed: String,
     /// The hostname, or why the row is not taken.
@@ -35,17 +38,23 @@ pub struct Row {
 
 impl Row {
     /// A row of which nothing can be read.
-    pub(super) fn unreadable(line: u64, seen: &str, problem: RowProblem) -> Row {
-        Row { line, tenant: None, typed: tame(seen, KEPT_NAME), read: Err(problem) }
+    pub(super) fn unreadable(line: u64, seen: &str, problem: RowProblem, rules: &RowRules) -> Row {
+        let mut typed = tame(seen, KEPT_NAME);
+        // What was refused is refused again when the result file is sent as it is.
+        if Hostname::parse(unmarked(&typed), &rules.names).is_ok() {
+            typed = format!("“{typed}”");
+        }
+        Row { line, tenant: None, method: None, typed, read: Err(problem) }
     }
 
     pub(super) fn new(line: u64, hostname: &str, tenant: Option<&str>, method: Option<&str>, rules: &RowRules) -> Row {
         let tenant = tenant.map(|t| tame(unmarked(t), KEPT_TENANT)).filter(|t| !t.is_empty());
         let typed = tame(unmarked(hostname), KEPT_NAME);
-        let read = check_method(method)
+        let method = method.map(|m| tame(unmarked(m), KEPT_METHOD)).filter(|m| !m.is_empty());
+        let read = check_method(method.as_deref())
             .and_then(|()| if tenant.is_none() && !rules.tenant_known { Err(no_tenant()) } else { Ok(()) })
             .and_then(|()| Hostname::parse(unmarked(hostname), &rules.names).map_err(RowProblem::from));
-        Row { line, tenant, typed, read }
+        Row { line, tenant, method, typed, read }
     }
 }
 
@@ -59,12 +68,9 @@ fn no_tenant() -> RowProblem {
 }
 
 fn check_method(method: Option<&str>) -> Result<(), RowProblem> {
-    match method.map(str::trim) {
-        None | Some("") => Ok(()),
+    match method {
+        None => Ok(()),
         Some(m) if m.eq_ignore_ascii_case(METHOD) => Ok(()),
-        Some(m) => {
-            let seen = tame(m, 40);
-            Err(RowProblem::new("method_unknown", format!("The method is “{seen}”; leave it out, or give {METHOD}.")))
-        }
+        Some(m) => Err(RowProblem::new("method_unknown", format!("The method is “{m}”; leave it out, or give {METHOD}."))),
     }
 }

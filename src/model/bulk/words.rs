@@ -27,6 +27,16 @@ vocabulary! {
         Broken = "broken",
     }
 
+    /// What keeps the claims of an import from being ordered for.
+    Hold {
+        /// Its tenant paused it.
+        ByTenant = "paused_by_tenant",
+        /// The platform's operator paused it.
+        ByOperator = "paused_by_operator",
+        /// It was given up.
+        Cancelled = "cancelled",
+    }
+
     /// What became of a row.
     Verdict {
         /// Not judged yet.

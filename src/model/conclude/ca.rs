@@ -262,20 +262,20 @@ fn limit_reached(s: &Situation, order: &Order, grant: &GrantId, t: &Trouble, lim
     let told = if let Verdict::RetryAt(wait) = t.verdict { wait } else { None };
     let untold = if limited.closed == Closed::Paused { UNTOLD_PAUSE } else { UNTOLD };
     let numbers = s.issuer.limits.get(&limited.limit);
-    // What was told stands in the order's own row, too; what was not is the ledger's to say. A limit that configuration says is
-    // not there has no row to wait at.
+    // What was told stands in the order's own row, too; what was not is the ledger's to say. Nobody is held at a limit that
+    // configuration says is not there: the order waits by itself, and the ledger's row says to people why.
     let until = now + told.unwrap_or_else(|| if numbers.is_some() { Duration::ZERO } else { untold.0 });
-    let refusal = numbers.map(|numbers| Refusal {
+    let refusal = Refusal {
         issuer_id: s.issuer.id.clone(),
         limit: limited.limit,
         key: limited.limit.key(&s.domain.hostname).to_owned(),
         closed: limited.closed,
         told,
         untold,
-        tolerance: numbers.tolerance(),
+        tolerance: numbers.map(|numbers| numbers.tolerance()).unwrap_or_default(),
         said: t.said.clone(),
         link: limited.link.clone(),
-    });
+    };
     let mut out = Outcome::of(s, plan::next_look(s))
         .order(order, OrderState::Waiting, now, |o| o.not_before = until)
         .write(Write::GrantReturned(grant.clone(), GrantState::Used));
@@ -286,7 +286,7 @@ fn limit_reached(s: &Situation, order: &Order, grant: &GrantId, t: &Trouble, lim
     {
         problem.clone_from(&t.problem);
     }
-    out.writes.extend(refusal.map(|refusal| Write::Refused(Box::new(refusal))));
+    out.writes.push(Write::Refused(Box::new(refusal)));
     // A tenant reads this too. The words of a pause hold a link that speaks for the whole account: it stands in the ledger, for
     // the operator.
     let said = if open { t.said.as_str() } else { "the CA paused this name until the platform's operator lifts that" };

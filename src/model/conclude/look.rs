@@ -198,7 +198,7 @@ fn go_elsewhere(s: &Situation, order: &Order, pass: bool, now: Moment) -> Outcom
 pub(super) fn hold_back(s: &Situation, order: &Order, now: Moment) -> Outcome {
     let failing: Vec<_> =
         s.domain.evidence.iter().filter(|e| e.finding.verdict() != Verdict::Pass).map(|e| e.finding.reason.code()).collect();
-    let cause = match s.held && failing.is_empty() {
+    let cause = match s.held.is_some() && failing.is_empty() {
         true => "the import that brought the name is paused or cancelled, so nothing is ordered for it",
         false => "a check does not pass right now, so no order is spent on the name",
     };

@@ -175,7 +175,7 @@ prop_compose! {
                 1 => Some(OpenIntent { effect: Effect::Finalize, object_id: String::new() }),
                 _ => None,
             },
-            held: false, counted_edges: usize::from(failures < 5),
+            held: None, counted_edges: usize::from(failures < 5),
             min_edges: 1,
             lap: crate::model::pace::SHORTEST_LAP,
             order,

@@ -24,6 +24,7 @@ pub struct InsideRow {
     pub failures: i64,
     pub active_since: Option<Moment>,
     pub certificate_id: Option<String>,
+    pub import_id: Option<String>,
     pub intent: Option<IntentRow>,
 }
 
@@ -41,7 +42,7 @@ pub struct IntentRow {
 pub async fn inside(tx: &mut Tx, id: &DomainId) -> StoreResult<Option<InsideRow>> {
     let query = sql("SELECT d.standing, d.standing_since, d.claim_since, d.tie, d.looked_at, d.check_asked_at, \
            d.check_asked_by, d.lease_owner, d.lease_until, d.generation, d.settled, d.failures, d.active_since, \
-           d.certificate_id, n.effect, n.object_id, n.generation AS intent_generation, n.recorded_at \
+           d.certificate_id, d.import_id, n.effect, n.object_id, n.generation AS intent_generation, n.recorded_at \
          FROM domains d LEFT JOIN intents n ON n.subject_kind = 'domain' AND n.subject_id = d.id WHERE d.id = $1");
     let Some(row) = tx.fetch_optional(query.bind(id.as_str())).await? else { return Ok(None) };
     let intent = match row.opt_text("effect")? {
@@ -68,6 +69,7 @@ pub async fn inside(tx: &mut Tx, id: &DomainId) -> StoreResult<Option<InsideRow>
         failures: row.int("failures")?,
         active_since: row.opt_moment("active_since")?,
         certificate_id: row.opt_text("certificate_id")?,
+        import_id: row.opt_text("import_id")?,
         intent,
     }))
 }

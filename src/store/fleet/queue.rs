@@ -1,5 +1,8 @@
 //! Orders that wait and what the ledger lets us spend.
 
+use std::collections::BTreeMap;
+
+use crate::model::bulk::Hold;
 use crate::model::dispatch::Waiting;
 use crate::model::id::{DomainId, IssuerId};
 use crate::model::limits::{Closed, LimitName};
@@ -59,6 +62,17 @@ pub async fn held_back(tx: &mut Tx, issuer: &IssuerId) -> StoreResult<i64> {
         .bind(issuer.as_str())
         .bind(Moment::NEVER);
     tx.fetch_optional(query).await?.map_or(Ok(0), |row| row.int("n"))
+}
+
+/// How many orders of an issuer are held back by the imports that brought their names, by what holds those.
+pub async fn held_by_imports(tx: &mut Tx, issuer: &IssuerId) -> StoreResult<BTreeMap<Hold, i64>> {
+    let query = sql("SELECT m.hold, count(*) AS n FROM imports m \
+           JOIN domains d ON d.import_id = m.id AND d.lane = 'bulk' AND d.claim = 'queued' \
+           JOIN orders o ON o.domain_id = d.id AND o.issuer_id = $1 AND o.state = 'waiting' AND o.not_before = $2 \
+         WHERE m.hold IS NOT NULL GROUP BY m.hold")
+    .bind(issuer.as_str())
+    .bind(Moment::NEVER);
+    tx.fetch_all(query).await?.iter().map(|row| Ok((row.parse("hold")?, row.int("n")?))).collect()
 }
 
 /// A row of the ledger with its open spends.

@@ -8,7 +8,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::domains::{tenant_of, whose};
 use super::{Page, cursor, is_full, next_page, page_length};
-use crate::app::bulk::turn::{self, TurnError};
+use crate::app::bulk::turn::{self, By, TurnError};
 use crate::app::bulk::{self, Begun};
 use crate::app::show::{self, ImportView, words};
 use crate::app::tokens::{Caller, Principal};
@@ -262,6 +262,10 @@ fn id_of(id: &str) -> Result<ImportId, Problem> {
     id.parse().map_err(|_| Problem::no_import())
 }
 
+fn by<'a>(caller: &'a Caller, actor: &'a str) -> By<'a> {
+    By { principal: &caller.principal, actor }
+}
+
 /// Pause an import
 ///
 /// No more rows get their verdict until it is resumed, and nothing is ordered for those of its claims that wait for their turn. What
@@ -279,7 +283,7 @@ pub(in crate::web) async fn pause_import(
     Id(id): Id,
     _: NoQuery,
 ) -> Result<Response, Problem> {
-    let import = turn::pause(&state.app, &caller.principal, &id_of(&id)?).await?;
+    let import = turn::pause(&state.app, by(&caller, &caller.actor()), &id_of(&id)?).await?;
     Ok(ImportBody::of(&state, import).await?.answer(StatusCode::OK))
 }
 
@@ -299,7 +303,7 @@ pub(in crate::web) async fn resume_import(
     Id(id): Id,
     _: NoQuery,
 ) -> Result<Response, Problem> {
-    let import = turn::resume(&state.app, &caller.principal, &id_of(&id)?).await?;
+    let import = turn::resume(&state.app, by(&caller, &caller.actor()), &id_of(&id)?).await?;
     Ok(ImportBody::of(&state, import).await?.answer(StatusCode::OK))
 }
 
@@ -320,7 +324,7 @@ pub(in crate::web) async fn cancel_import(
     Id(id): Id,
     _: NoQuery,
 ) -> Result<Response, Problem> {
-    let import = turn::cancel(&state.app, &caller.principal, &id_of(&id)?).await?;
+    let import = turn::cancel(&state.app, by(&caller, &caller.actor()), &id_of(&id)?).await?;
     Ok(ImportBody::of(&state, import).await?.answer(StatusCode::OK))
 }
 

@@ -15,8 +15,8 @@ use utoipa::openapi::{Ref, RefOr, Required};
 use utoipa::{Modify, OpenApi, ToSchema};
 
 use super::{
-    alerts, apply_link, budget, bulk, bulk_files, certificates, contacts, deliveries, domains, edges, events, explain,
-    history, links, offboard, orders, redirect, tenants, tokens, webhooks, zone_file,
+    alerts, apply_link, budget, bulk, bulk_check, bulk_files, certificates, contacts, deliveries, domains, edges, events,
+    explain, history, links, offboard, orders, redirect, tenants, tokens, webhooks, zone_file,
 };
 
 /// What is wrong with one field.
@@ -90,7 +90,7 @@ struct ProblemDocument {
         domains::check_domain,
         domains::remove_domain, redirect::change_domain,
         bulk::create_import, bulk::list_imports, bulk::get_import, bulk::pause_import, bulk::resume_import,
-        bulk::cancel_import, bulk::start_import,
+        bulk::cancel_import, bulk::start_import, bulk_check::check_import,
         bulk_files::list_import_rows, bulk_files::get_import_results, bulk_files::get_import_records,
         history::list_attempts, history::list_evidence, explain::explain_hostname,
         links::create_portal_link, links::list_portal_links, links::revoke_portal_link,

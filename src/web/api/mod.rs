@@ -11,6 +11,7 @@ pub(super) mod alerts;
 pub(super) mod apply_link;
 pub(super) mod budget;
 pub(super) mod bulk;
+pub(super) mod bulk_check;
 pub(super) mod bulk_files;
 pub(super) mod certificates;
 pub(super) mod contacts;

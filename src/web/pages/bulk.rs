@@ -288,10 +288,11 @@ pub(in crate::web) async fn post_turn(
     let import = own_import(&state, &reader.caller, &id).await?;
     form::check(&state, &headers, &reader, &body.csrf)?;
     let (app, principal) = (&state.app, &reader.caller.principal);
+    let by = turn::By { principal, actor: &reader.actor };
     match body.to.as_str() {
-        "pause" => turn::pause(app, principal, &import.id).await?,
-        "resume" => turn::resume(app, principal, &import.id).await?,
-        "cancel" => turn::cancel(app, principal, &import.id).await?,
+        "pause" => turn::pause(app, by, &import.id).await?,
+        "resume" => turn::resume(app, by, &import.id).await?,
+        "cancel" => turn::cancel(app, by, &import.id).await?,
         "start" => turn::start(app, principal, &import.id).await?,
         _ => {
             return Err(Problem::refused("import_not_turned", "An import is paused, resumed, cancelled or started.".into()));

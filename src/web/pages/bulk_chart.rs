@@ -2,6 +2,7 @@
 
 use super::when::absolute;
 use crate::app::show::ImportView;
+use crate::model::bulk::ImportState;
 use crate::model::moment::Moment;
 use crate::web::texts as t;
 
@@ -73,7 +74,8 @@ pub(super) fn curve(view: &ImportView, now: Moment) -> Option<Curve> {
         points.push_str(&format!(" {},{}", x(point.at), y(i64::try_from(point.orders).unwrap_or(i64::MAX))));
     }
     let live = view.claims.live;
-    let under_way = now >= first && now <= last && !view.dry_run;
+    let given_up = view.state == ImportState::Cancelled;
+    let under_way = now >= first && now <= last && !view.dry_run && !given_up;
     let every = plan.curve.len().div_ceil(8).max(1);
     let steps = plan.curve.iter().rev().step_by(every).collect::<Vec<_>>().into_iter().rev();
     Some(Curve {

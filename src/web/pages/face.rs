@@ -5,7 +5,8 @@ use serde_json::Value;
 use super::lights::{self, Light};
 use super::panel::{self, Entered, Panel};
 use super::when::{absolute, relative};
-use crate::app::show::{CheckView, DomainView, EventView};
+use crate::app::show::{CheckView, DomainView, EventView, HeldView};
+use crate::model::bulk::Hold;
 use crate::model::claim::Claim;
 use crate::model::evidence::{Actor, Check, Record, Verdict};
 use crate::model::moment::Moment;
@@ -94,6 +95,9 @@ impl Face {
 
     /// The tone of the whole: `good`, `wait`, `act` or `off`.
     pub(super) fn tone(&self) -> &'static str {
+        if self.view.is_young(self.now) {
+            return "wait";
+        }
         tone(self.view.claim, self.view.who_acts, self.view.serving)
     }
 
@@ -103,6 +107,15 @@ impl Face {
             return t::awaiting_name();
         }
         claim_words(self.view.claim)
+    }
+
+    /// What holds the import that brought the name, in words.
+    pub(super) fn held(&self, held: &HeldView) -> &'static str {
+        match held.by {
+            Hold::ByTenant => t::import_paused(),
+            Hold::ByOperator => t::import_paused_by_operator(),
+            Hold::Cancelled => t::import_cancelled(),
+        }
     }
 
     pub(super) fn who_acts(&self) -> &'static str {

@@ -215,7 +215,8 @@ fn certificate(face: &Face) -> Light<'_> {
         (None, Some("authorizing")) => plain(COMING, t::certificate_checked(), "authorizing"),
         (None, Some("ready" | "finalizing")) => plain(COMING, t::certificate_signed(), "ready"),
         (None, Some("issued")) => plain(COMING, t::certificate_comes(), "issued"),
-        (None, Some("failed" | "lost")) => plain(COMING, t::certificate_retried(), "retried"),
+        (None, Some("failed" | "lost")) if view.held.is_none() => plain(COMING, t::certificate_retried(), "retried"),
+        (None, _) if view.held.is_some() => plain(LATER, t::certificate_held(), "held"),
         (None, _) => plain(COMING, t::certificate_waits(), "waits"),
     };
     Light { id: "certificate", name: t::certificate(), shine, says, stands, open: false, checks: vec![], certificate: true }

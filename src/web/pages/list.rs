@@ -13,7 +13,6 @@ use crate::app::tokens::Principal;
 use crate::model::claim::Claim;
 use crate::model::evidence::Actor;
 use crate::model::id::DomainId;
-use crate::model::sentence::in_a_list;
 use crate::store::portal::Listing;
 use crate::web::auth::PageCaller;
 use crate::web::input::Asked;
@@ -69,13 +68,13 @@ impl ListRow {
         ListRow {
             name: visible(&domain.hostname_display),
             ascii: differs.then(|| domain.hostname.clone()),
-            tone: tone(domain.claim, domain.who_acts, domain.serving),
+            tone: if domain.is_young { "wait" } else { tone(domain.claim, domain.who_acts, domain.serving) },
             state: if domain.claim == Claim::Live && !domain.serving {
                 t::live_not_served()
             } else {
                 claim_words(domain.claim)
             },
-            sentence: in_a_list(&domain.sentence),
+            sentence: domain.in_a_list,
             yours: domain.who_acts == Actor::Tenant,
             id: domain.id,
         }

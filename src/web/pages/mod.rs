@@ -14,6 +14,7 @@ pub(super) mod assets;
 pub(super) mod back;
 pub(super) mod bulk;
 mod bulk_chart;
+pub(super) mod bulk_claims;
 pub(super) mod bulk_live;
 pub(super) mod bulk_show;
 pub(super) mod domain;

@@ -75,6 +75,7 @@ fn base(hostname: &str, claim: Claim) -> DomainView {
     let hostname = Hostname::trusted(hostname);
     let apex = ApexRoute { target: None, addresses: vec!["192.0.2.80".parse().unwrap(), "2001:db8::80".parse().unwrap()] };
     DomainView {
+        held: None,
         id: DomainId::mint(ago(600), [7; 10]),
         tenant: TenantRef { id: TenantId::mint(ago(9000), [3; 10]), slug: "acme".into() },
         hostname_display: hostname.display(),

@@ -151,6 +151,9 @@ fn import(text: &str, state: ImportState) -> ImportPage {
         curve: vec![PointView { at: NOW, orders: 50 }, PointView { at: later, orders: 300 }],
     };
     let view = ImportView {
+        turned_by: None,
+        turned_at: None,
+        next_look_at: None,
         id: ImportId::mint(NOW, [1; 10]),
         name: text.to_owned(),
         format: Format::Csv,
@@ -172,6 +175,7 @@ fn import(text: &str, state: ImportState) -> ImportPage {
     };
     let refusal = Refusal { code: "hostname_is_url".into(), detail: text.to_owned(), suggestion: Some(text.to_owned()) };
     let row = ImportRow {
+        method: None,
         n: 1,
         line: 2,
         tenant: None,
@@ -182,7 +186,7 @@ fn import(text: &str, state: ImportState) -> ImportPage {
         tenant_id: None,
         domain_id: None,
     };
-    ImportPage::new(view, vec![row], "00ff".into(), NOW)
+    ImportPage::new(view, vec![row], "00ff".into(), false, NOW)
 }
 
 /// Every `aria-labelledby` and every `href="#…"` must name an id that is there, once.

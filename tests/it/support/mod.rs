@@ -9,6 +9,7 @@ pub mod dns_real;
 pub mod dns_world;
 pub mod feed_world;
 pub mod fleet_seed;
+pub mod invariants;
 pub mod live_origin;
 pub mod manifest;
 pub mod met;

@@ -7,16 +7,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use nameplate::acme::Authority;
-use nameplate::app::{self, App, Bells, Boundary, Settings};
+use nameplate::app::{self, App, Bells, Settings};
 use nameplate::dns::scripted::ScriptedDns;
 use nameplate::dns::world::ZoneStore;
 use nameplate::env::Env;
 use nameplate::env::manual::Hand;
 use nameplate::jobs::hand::HandQueue;
 use nameplate::mint;
-use nameplate::model::claim::Claim;
 use nameplate::model::domain::RoutingMode;
 use nameplate::model::hostname::Hostname;
 use nameplate::model::id::{DomainId, EdgeId, IssuerId, TenantId};
@@ -24,123 +22,19 @@ use nameplate::model::ledger::Limit;
 use nameplate::model::limits::{self, LimitName, Limits};
 use nameplate::model::look::Platform;
 use nameplate::model::moment::Moment;
-use nameplate::model::standing;
-use nameplate::reach::{Answer, Place, Reach, ReachError, Reply, Served};
 use nameplate::sandbox::ca::DirectCa;
 use nameplate::store::issuers::{self, IssuerSeed};
 use nameplate::store::{OpenSettings, Store, edges, sql};
 use nameplate::vault::distribution::{DistributionKey, Preflight};
 use nameplate::vault::{Context, MasterKey, Vault};
-use tokio::sync::Notify;
 
-/// Cuts the worker at the n-th boundary it crosses from now on: the step's future is dropped there.
-#[derive(Clone, Default)]
-pub struct Scissors {
-    left: Arc<AtomicUsize>,
-    crossed: Arc<Mutex<Vec<&'static str>>>,
-    cut: Arc<Notify>,
-    resume: Arc<Notify>,
-}
+#[path = "edge_side.rs"]
+pub mod edge_side;
+#[path = "scissors.rs"]
+mod scissors;
 
-impl Scissors {
-    /// Cut at the `n`-th boundary from now (1 is the next); 0 never.
-    pub fn set(&self, n: usize) {
-        self.left.store(n, Ordering::SeqCst);
-    }
-
-    /// Lets the worker that stands at the cut go on, if its step was kept.
-    pub fn resume(&self) {
-        self.resume.notify_one();
-    }
-
-    /// Returns when a worker stands at the cut.
-    pub async fn reached(&self) {
-        self.cut.notified().await;
-    }
-
-    /// The boundaries crossed so far.
-    pub fn crossed(&self) -> Vec<&'static str> {
-        self.crossed.lock().unwrap().clone()
-    }
-}
-
-#[async_trait]
-impl Boundary for Scissors {
-    async fn cross(&self, place: &'static str) {
-        self.crossed.lock().unwrap().push(place);
-        if self.left.load(Ordering::SeqCst) > 0 && self.left.fetch_sub(1, Ordering::SeqCst) == 1 {
-            self.cut.notify_one();
-            self.resume.notified().await;
-        }
-    }
-}
-
-/// The edge's side of public names: what the fake edge has taken from the feed.
-#[derive(Clone, Default)]
-pub struct EdgeSide {
-    tokens: Arc<Mutex<HashMap<String, String>>>,
-    serials: Arc<Mutex<HashMap<String, String>>>,
-    preflight: Arc<Mutex<Option<Preflight>>>,
-    says: Arc<Mutex<HashMap<(String, IpAddr), Says>>>,
-    asked: Arc<Mutex<Vec<String>>>,
-}
-
-#[async_trait]
-impl Reach for EdgeSide {
-    async fn served(&self, host: &Hostname, addresses: &[IpAddr]) -> Vec<Answer<Served>> {
-        let serial = self.serials.lock().unwrap().get(host.as_str()).cloned();
-        let answer = |a: &IpAddr| Answer {
-            address: *a,
-            outcome: match &serial {
-                Some(serial) => Ok(Served { serial: serial.clone(), trusted: true, status: Some(200) }),
-                None => Err(ReachError::TimedOut(Duration::from_secs(10))),
-            },
-        };
-        addresses.iter().map(answer).collect()
-    }
-
-    async fn ask(&self, place: &Place, addresses: &[IpAddr]) -> Vec<Answer<Reply>> {
-        self.asked.lock().unwrap().push(place.to_string());
-        let said = self.says.lock().unwrap();
-        let answer = |a: &IpAddr| {
-            let at = said.get(&(place.host.to_string(), *a)).or_else(|| said.get(&(String::new(), *a)));
-            Answer { address: *a, outcome: at.map_or_else(|| Ok(self.edge_says(place)), |says| says(place)) }
-        };
-        addresses.iter().map(answer).collect()
-    }
-}
-
-/// What an address answers.
-pub type Says = Arc<dyn Fn(&Place) -> Result<Reply, ReachError> + Send + Sync>;
-
-impl EdgeSide {
-    /// What the edge answers to a request for a token.
-    pub fn edge_says(&self, place: &Place) -> Reply {
-        let token = place.path.strip_prefix("/.well-known/acme-challenge/").unwrap_or_default();
-        let known = self.tokens.lock().unwrap().get(token).cloned();
-        let body = known.or_else(|| self.preflight.lock().unwrap().as_ref().and_then(|key| key.answer(token)));
-        let (status, body) = match body {
-            Some(body) => (200, body),
-            None => (404, "<h1>Not Found</h1>".to_owned()),
-        };
-        Reply { status, server: None, sent: None, body: body.into_bytes(), shown: None }
-    }
-
-    /// From now on `address` answers for `host` like this; for every host, where that is empty.
-    pub fn at(&self, host: &str, address: &str, says: Says) {
-        self.says.lock().unwrap().insert((host.to_owned(), address.parse().unwrap()), says);
-    }
-
-    /// From now on everything is answered by the edge again.
-    pub fn all_well(&self) {
-        self.says.lock().unwrap().clear();
-    }
-
-    /// The places asked for so far.
-    pub fn asked(&self) -> Vec<String> {
-        self.asked.lock().unwrap().clone()
-    }
-}
+pub use edge_side::EdgeSide;
+pub use scissors::Scissors;
 
 /// The world.
 pub struct Rig {
@@ -596,106 +490,5 @@ impl Rig {
             self.domain_text(id, "evidence").await,
             self.events(id).await
         )
-    }
-
-    /// What must hold at any moment, whatever was cut (DESIGN's list of what is always true).
-    pub async fn check_invariants(&self) {
-        let none = |what: &'static str, n: i64| assert_eq!(n, 0, "{what}");
-        none(
-            "a holding names a domain that is not its holder",
-            self.count(sql(
-                "SELECT count(*) AS n FROM holdings h JOIN domains d ON d.id = h.domain_id WHERE h.state = 'held' \
-                 AND (d.hostname <> h.hostname OR d.claim NOT IN ('queued', 'live'))",
-            ))
-            .await,
-        );
-        none(
-            "a queued or live claim without the holding",
-            self.count(
-                sql("SELECT count(*) AS n FROM domains d WHERE d.claim IN ('queued', 'live') AND NOT EXISTS \
-                 (SELECT 1 FROM holdings h WHERE h.hostname = d.hostname AND h.domain_id = d.id AND h.state = 'held') \
-                 AND NOT (d.claim = 'queued' AND (d.due_at <= $1 OR EXISTS \
-                   (SELECT 1 FROM holdings h WHERE h.hostname = d.hostname AND h.successor_id = d.id)))")
-                .bind(self.env.now()),
-            )
-            .await,
-        );
-        none(
-            "a claim that is next and neither waits nor is queued, or follows itself",
-            self.count(sql("SELECT count(*) AS n FROM holdings h LEFT JOIN domains d ON d.id = h.successor_id \
-                 WHERE h.successor_id IS NOT NULL AND (d.id IS NULL OR d.hostname <> h.hostname OR h.state = 'free' \
-                   OR h.domain_id = h.successor_id OR d.claim NOT IN ('awaiting_dns', 'queued'))"))
-                .await,
-        );
-        none(
-            "a link or a redirect between two tenants",
-            self.count(sql("SELECT count(*) AS n FROM routes r JOIN domains d ON d.id = r.domain_id LEFT JOIN domains p \
-                 ON p.id = d.linked_domain_id AND p.linked_domain_id = d.id AND p.tenant_id = d.tenant_id \
-                 WHERE r.redirect_to IS NOT NULL AND (p.id IS NULL OR p.hostname <> r.redirect_to OR d.redirects = 0)"))
-                .await,
-        );
-        none(
-            "a holding without a proven attempt",
-            self.count(sql("SELECT count(*) AS n FROM holdings h JOIN domains d ON d.id = h.domain_id \
-                 JOIN attempts a ON a.id = d.attempt_id WHERE h.state = 'held' AND a.proven_at IS NULL"))
-                .await,
-        );
-        none(
-            "a route that serves a name without its holder",
-            self.count(sql("SELECT count(*) AS n FROM routes r WHERE r.action = 'serve' AND r.domain_id IS NOT NULL AND NOT EXISTS \
-                 (SELECT 1 FROM holdings h WHERE h.hostname = r.hostname AND h.domain_id = r.domain_id AND h.state = 'held')"))
-                .await,
-        );
-        none(
-            "a gap in a domain's events",
-            self.count(sql(
-                "SELECT count(*) AS n FROM (SELECT domain_id, count(*) AS many, max(domain_seq) AS last FROM events \
-                 WHERE domain_id IS NOT NULL GROUP BY domain_id) e WHERE e.many <> e.last",
-            ))
-            .await,
-        );
-        none(
-            "an open grant or spend of an order that is not waiting for its call",
-            self.count(sql(
-                "SELECT count(*) AS n FROM spends p JOIN grants g ON g.id = p.grant_id WHERE g.state = 'returned'",
-            ))
-            .await,
-        );
-        none(
-            "a spend that nobody will ever settle: its order is over",
-            self.count(sql("SELECT count(*) AS n FROM spends p JOIN grants g ON g.id = p.grant_id \
-                 JOIN orders o ON o.id = g.order_id WHERE p.counts <> 'order' AND o.state IN ('issued', 'failed', 'lost')"))
-                .await,
-        );
-        none(
-            "an open grant without one spend for each limit",
-            self.count(sql("SELECT count(*) AS n FROM grants g WHERE g.state = 'open' AND \
-                 (SELECT count(*) FROM spends p WHERE p.grant_id = g.id) <> CASE WHEN g.free = 1 THEN 2 ELSE 5 END"))
-                .await,
-        );
-        none(
-            "a live name whose route names a certificate without a key",
-            self.count(sql("SELECT count(*) AS n FROM routes r LEFT JOIN certificates c ON c.id = r.certificate_id \
-                 WHERE r.action = 'serve' AND r.domain_id IS NOT NULL AND (c.id IS NULL OR c.sealed_key IS NULL)"))
-                .await,
-        );
-        self.check_standing().await;
-    }
-
-    /// What the fleet is counted by says of every row what the model says of it now.
-    pub async fn check_standing(&self) {
-        let stmt = sql("SELECT d.*, c.not_after AS ends, (SELECT o.state FROM orders o WHERE o.domain_id = d.id \
-               ORDER BY CASE WHEN o.state IN ('issued', 'failed', 'lost') THEN 1 ELSE 0 END, o.created_at DESC, o.id DESC \
-               LIMIT 1) AS order_state \
-             FROM domains d LEFT JOIN certificates c ON c.id = d.certificate_id");
-        for row in self.app.store.query(stmt).await.unwrap() {
-            let domain = nameplate::store::situation::domain(&row).unwrap();
-            let stands = standing::of_row(&domain, row.opt_parse("order_state").unwrap());
-            let ends = row.opt_moment("ends").unwrap().filter(|_| domain.claim == Claim::Live);
-            let written = (row.text("standing").unwrap(), row.text("acts").unwrap());
-            assert_eq!(written, (stands.code().to_owned(), stands.acts().as_str().to_owned()), "{}", domain.id);
-            assert_eq!(row.opt_moment("certificate_until").unwrap(), ends, "{}", domain.id);
-            assert!(row.moment("standing_since").unwrap() <= self.env.now());
-        }
     }
 }

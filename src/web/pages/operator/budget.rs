@@ -18,6 +18,7 @@ use crate::web::visible::visible;
 pub(super) struct TokenLine {
     pub(super) issuer: String,
     pub(super) limit: &'static str,
+    pub(super) is_known: bool,
     pub(super) key: String,
     pub(super) left: u32,
     pub(super) burst: u32,
@@ -50,6 +51,7 @@ impl TokenLine {
         TokenLine {
             issuer: budget.issuer.clone(),
             limit: t.limit_name.words(),
+            is_known: t.is_known,
             key: t.key.clone(),
             left: t.left,
             burst: t.limit.burst,
@@ -94,6 +96,7 @@ struct IssuerView {
     has_account: bool,
     account_problem: Option<String>,
     trouble: Option<String>,
+    to_do: Option<String>,
     paused: Option<When>,
     lines: Vec<TokenLine>,
 }
@@ -110,6 +113,7 @@ pub(in crate::web) async fn show(State(state): State<WebState>, _: Operator) -> 
     let now = state.app.env.now();
     let view = |b: Budget| IssuerView {
         trouble: trouble(&b, now),
+        to_do: b.to_do(),
         lines: b.tokens.iter().map(|t| TokenLine::of(&b, t, now)).collect(),
         paused: when(b.paused_until, now),
         account_problem: b.account_problem.as_deref().map(|p| visible(p).to_string()),

@@ -6,8 +6,10 @@ use axum::response::Html;
 
 use super::{Operator, When, grouped, when};
 use crate::app::fleet::{self, IssuerQueue};
+use crate::model::bulk::Hold;
 use crate::model::moment::Moment;
 use crate::model::order::Lane;
+use crate::model::standing::Standing;
 use crate::web::problem::{Problem, html};
 use crate::web::state::WebState;
 use crate::web::texts::operator as o;
@@ -20,6 +22,8 @@ pub(super) struct QueueView {
     pub(super) issuer: String,
     pub(super) waiting: String,
     pub(super) held_back: String,
+    /// How many imports hold back, with the word and the sentence of each way.
+    pub(super) held_by_imports: Vec<(String, &'static str, &'static str)>,
     pub(super) paused: Option<When>,
     pub(super) has_account: bool,
     pub(super) lanes: Vec<(&'static str, usize)>,
@@ -48,6 +52,11 @@ fn view(q: &IssuerQueue, now: Moment, places: usize) -> QueueView {
         issuer: q.issuer.clone(),
         waiting: grouped(q.waiting),
         held_back: grouped(q.held_back),
+        held_by_imports: q
+            .held_by_imports
+            .iter()
+            .map(|(hold, n)| (grouped(*n), Standing::of_hold(*hold).code(), held_words(*hold)))
+            .collect(),
         paused: when(q.paused_until, now),
         has_account: q.has_account,
         lanes: Lane::ALL.iter().map(|lane| (lane.as_str(), q.lanes.get(lane).copied().unwrap_or(0))).collect(),
@@ -66,6 +75,14 @@ fn view(q: &IssuerQueue, now: Moment, places: usize) -> QueueView {
                 held: o.held.map(|(limit, _)| limit.words()),
             })
             .collect(),
+    }
+}
+
+fn held_words(hold: Hold) -> &'static str {
+    match hold {
+        Hold::ByTenant => o::by_imports_paused_by_tenants(),
+        Hold::ByOperator => o::by_imports_paused_by_operators(),
+        Hold::Cancelled => o::by_imports_cancelled(),
     }
 }
 

@@ -25,7 +25,7 @@ texts! {
     away_aloud = "The server cannot be reached at the moment. Try again shortly.";
 
     // ---- Times ----
-    in_a_moment = "in a moment";
+    in_a_moment = "now";
     just_now = "just now";
     in_seconds(n) = "in {n} seconds";
     in_minutes(n) = "in {n} minutes";

@@ -15,6 +15,11 @@ texts! {
     turn_is_next = "Its certificate is ordered in the coming round";
     turn_is_number(n) = "Its certificate order is number {n} in line";
     turn_expected = "expected";
+    import_paused = "The import that brought this name is paused";
+    import_paused_by_operator = "The import that brought this name is paused by the operator";
+    import_cancelled = "The import that brought this name was cancelled";
+    open_import = "Open the import";
+    claim_by_itself = "Claim this name by itself";
     load_again = "Load this page again";
     to_see_changes = "to see what changed.";
     lights = "Ownership, routing, permission, certificate";
@@ -33,6 +38,7 @@ texts! {
     not_yet = "Not yet";
     nobody_looked = "Nobody has looked yet; the first look is on its way.";
     certificate_later = "Comes by itself once ownership, routing and permission are right.";
+    certificate_held = "Is not ordered while the import that brought the name is held.";
     certificate_waits = "Waits for its turn at the certificate authority.";
     certificate_ordered = "Is being ordered.";
     certificate_checked = "The certificate authority is checking the name.";

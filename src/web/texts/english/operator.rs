@@ -107,6 +107,9 @@ texts! {
     n_wait(issuer, n) = "*{issuer}*: {n} wait";
     n_in_lane(n, lane) = "{n} in lane {lane}";
     n_held_back(n) = "{n} held back until their checks pass";
+    by_imports_paused_by_tenants = "held back by imports that tenants paused";
+    by_imports_paused_by_operators = "held back by imports that the operator paused";
+    by_imports_cancelled = "held back by imports that were cancelled";
     no_account_tag = "no account yet";
     paused_until = "paused until";
     last_expected = "the last that was looked at is expected";
@@ -127,6 +130,7 @@ texts! {
     waiting = "Waiting";
     left_of(left, all) = "{left} of {all}";
     left_of_open(left, all, open) = "{left} of {all}, {open} open";
+    not_configured = "No such limit is configured, and the CA refuses for it:";
     cas_page = "The CA’s page";
     used_up_by_others = "Used up by others: the CA refused where our own count had room.";
     paused_by_ca = "Paused by the CA until somebody visits its page.";

@@ -43,6 +43,8 @@ texts! {
     order_at(purpose, issuer, lane) = "{purpose} at {issuer}, lane {lane}";
     grant(state) = "grant {state}";
     held_back = "held back until the checks pass";
+    held_by_import = "held back by the import that brought the name";
+    brought_by_import = "Brought by";
     ca_said_of(order) = "What the CA said of order {order}";
     on_the_edges = "On the edges";
     certificate_on_edges = "The certificate in use on every edge";
