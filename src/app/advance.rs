@@ -185,10 +185,17 @@ async fn step(app: &App, s: &mut Situation, lease_until: Moment, more: bool) -> 
         },
     };
     app.boundary.cross("before recording").await;
+    let mut tried = false;
     loop {
         match record_outcome(app, s, &outcome, more).await {
             // What was done outside is done: only the writing is tried again.
-            Err(AppError::Store(e)) if e.passes_by_itself() && may_wait(app, lease_until).await => {}
+            Err(AppError::Store(e)) if e.passes_by_itself() && may_wait(app, lease_until).await => tried = true,
+            // It was written the first time, and the answer lost: the lease was kept, and is ours.
+            Ok((Advanced::Superseded, _))
+                if tried && situation::was_kept(&app.store, &s.domain.id, s.domain.generation, &app.worker).await? =>
+            {
+                return Ok((Advanced::Done(outcome.domain.due_at), Some(s.domain.generation + 1)));
+            }
             other => return other,
         }
     }

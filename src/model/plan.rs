@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use super::claim::Claim;
-use super::domain::{Effect, GrantState, Role, Situation, TieState};
+use super::domain::{Effect, Grant, GrantState, Role, Situation, TieState};
 use super::evidence::{Check, Verdict};
 use super::moment::Moment;
 use super::order::{Lane, Order, OrderState};
@@ -201,7 +201,10 @@ fn plan_order(s: &Situation, order: &Order, now: Moment) -> Next {
     match order.state {
         OrderState::Waiting => plan_waiting(s, order, now),
         OrderState::Granted => {
-            let usable = s.grant.as_ref().is_some_and(|g| g.state == GrantState::Open && now < g.expires_at);
+            // A grant of one's own is good as long as what it was taken for is so.
+            let good =
+                |g: &Grant| g.state == GrantState::Open && now < g.expires_at && (!g.free || s.takes_no_budget(order, now));
+            let usable = s.grant.as_ref().is_some_and(good);
             if !usable {
                 Next::Change(Change::Requeue)
             } else if s.counted_edges < s.min_edges {
@@ -272,12 +275,17 @@ pub fn next_tie_look(s: &Situation) -> Moment {
 
 /// When a live name without open work is due again: for its tie, its renewal, or to serve what it has.
 pub fn next_of_live(s: &Situation, now: Moment) -> Moment {
+    next_besides_the_switch(s, now).min(s.switch_at().unwrap_or(Moment::NEVER))
+}
+
+/// The same, while the switch to the certificate in use waits for edges and is looked after.
+pub fn next_besides_the_switch(s: &Situation, now: Moment) -> Moment {
     let renew_at = match s.renewal_claims(now) {
         Claims::Later(at) => at,
         Claims::Now(_) => now,
         Claims::Not(_) => Moment::NEVER,
     };
-    next_tie_look(s).min(renew_at).min(s.switch_at().unwrap_or(Moment::NEVER))
+    next_tie_look(s).min(renew_at)
 }
 
 fn plan_live(s: &Situation, now: Moment) -> Next {
@@ -290,7 +298,9 @@ fn plan_live(s: &Situation, now: Moment) -> Next {
     if matches!(s.renewal_claims(now), Claims::Now(_)) {
         return Next::Change(Change::OpenOrder);
     }
-    if s.is_rolling_out() && !s.domain.check_is_owed() && s.switch_at().is_none_or(|at| at <= now) {
+    // A tie that is lost is looked at in its time, however long edges take.
+    let for_the_tie = s.domain.check_is_owed() || now >= next_tie_look(s);
+    if s.is_rolling_out() && !for_the_tie && s.switch_at().is_none_or(|at| at <= now) {
         return Next::Observe(Observe::CertificateRollout);
     }
     // Daily looks are no alarms: batches read, and only a difference asks for a look here.

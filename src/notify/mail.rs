@@ -123,12 +123,21 @@ impl Mailer for Smtp {
         };
         sent.map(|_| ()).map_err(|e| {
             let said = Chain(&e).to_string();
-            match () {
-                () if e.is_permanent() => MailError::Refused(said),
-                () if e.is_transient() => MailError::Deferred(said),
-                () => MailError::Unreachable(said),
+            match e.status().map(u16::from) {
+                Some(code) => answered(code, said),
+                None => MailError::Unreachable(said),
             }
         })
+    }
+}
+
+/// What an SMTP answer means for the message (RFC 5321 §4.2.3, RFC 4954 §6). Only what is said of the addressee is final; who does
+/// not know us, or takes nothing from us now, is asked again, since that is ours to mend and every message would meet it.
+fn answered(code: u16, said: String) -> MailError {
+    match code {
+        550..=553 | 556 => MailError::Refused(said),
+        421 | 432 | 454 | 521 | 530 | 534 | 535 | 538 => MailError::Unreachable(said),
+        _ => MailError::Deferred(said),
     }
 }
 
@@ -137,5 +146,23 @@ impl Mailer for Smtp {
 impl<M: Mailer> Mailer for Arc<M> {
     async fn send(&self, message: &Message) -> Result<(), MailError> {
         (**self).send(message).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_said_of_the_addressee_is_final() {
+        let meant = |code| match answered(code, String::new()) {
+            MailError::Refused(_) => "refused",
+            MailError::Deferred(_) => "deferred",
+            MailError::Unreachable(_) => "away",
+            MailError::Unusable(_) => "unusable",
+        };
+        assert_eq!([550, 551, 552, 553, 556].map(meant), ["refused"; 5]);
+        assert_eq!([421, 454, 521, 530, 534, 535, 538].map(meant), ["away"; 7], "every message would meet it");
+        assert_eq!([450, 451, 452, 500, 503, 554, 555].map(meant), ["deferred"; 7]);
     }
 }

@@ -281,16 +281,16 @@ pub struct AlertFilter {
 
 /// Alerts, the latest first.
 pub async fn list(store: &Store, filter: &AlertFilter, limit: i64) -> StoreResult<Vec<AlertRow>> {
-    let before = filter.after.as_ref().map_or("~", AlertId::as_str);
+    let before = filter.after.as_ref().map_or("", AlertId::as_str);
     let stmt = match &filter.tenant {
         Some(tenant) => sql("SELECT a.*, d.hostname FROM alerts a LEFT JOIN domains d ON d.id = a.domain_id \
-             WHERE a.tenant_id = $4 AND a.id < $1 AND ($2 = 1 OR a.resolved_at IS NULL) ORDER BY a.id DESC LIMIT $3")
+             WHERE a.tenant_id = $4 AND ($1 = '' OR a.id < $1) AND ($2 = 1 OR a.resolved_at IS NULL) ORDER BY a.id DESC LIMIT $3")
         .bind(before)
         .bind(filter.resolved)
         .bind(limit)
         .bind(tenant.as_str()),
         None => sql("SELECT a.*, d.hostname FROM alerts a LEFT JOIN domains d ON d.id = a.domain_id \
-             WHERE a.id < $1 AND ($2 = 1 OR a.resolved_at IS NULL) AND ($4 = 0 OR a.domain_id IS NULL) \
+             WHERE ($1 = '' OR a.id < $1) AND ($2 = 1 OR a.resolved_at IS NULL) AND ($4 = 0 OR a.domain_id IS NULL) \
              ORDER BY a.id DESC LIMIT $3")
         .bind(before)
         .bind(filter.resolved)

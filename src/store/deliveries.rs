@@ -250,9 +250,9 @@ pub async fn list(
     limit: i64,
 ) -> StoreResult<Vec<DeliveryRow>> {
     let stmt = sql("SELECT d.*, e.kind FROM deliveries d JOIN events e ON e.id = d.event_id \
-         WHERE d.endpoint_id = $1 AND d.event_id < $2 AND ($3 = '' OR d.state = $3) ORDER BY d.event_id DESC LIMIT $4")
+         WHERE d.endpoint_id = $1 AND ($2 = '' OR d.event_id < $2) AND ($3 = '' OR d.state = $3) ORDER BY d.event_id DESC LIMIT $4")
     .bind(endpoint.as_str())
-    .bind(if before.is_empty() { "~" } else { before })
+    .bind(before)
     .bind(state)
     .bind(limit);
     store.query(stmt).await?.iter().map(delivery).collect()

@@ -4,13 +4,15 @@
 //! answer that settles meanwhile is seen whole or not at all. Only who plays the whole queue for the eye reads the whole ledger.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use super::fleet::queue::PAGE;
-use super::{Row, StoreResult, Tx, sql};
+use super::{Row, Stmt, StoreResult, Tx, sql};
 use crate::model::id::IssuerId;
 use crate::model::ledger::{Bucket, Spent};
 use crate::model::limits::{ACCOUNT, LimitName};
 use crate::model::moment::Moment;
+use crate::model::outcome::Refusal;
 
 /// So many keys are asked for at once: as many as [`of_keys`] has places for.
 const KEYS: usize = 16;
@@ -71,4 +73,31 @@ fn add(spent: &mut Spent, rows: &[Row]) -> StoreResult<()> {
         bucket.open = bucket.open.saturating_add(u32::try_from(row.int("open")?).unwrap_or(u32::MAX));
     }
     Ok(())
+}
+
+/// Closes a row of the ledger. Without a told time the wait grows with the square of the refusals in a row; those of calls that
+/// were on their way when the row was closed are no row of refusals.
+pub fn refused(r: &Refusal, now: Moment) -> Stmt {
+    let micros = |d: Duration| i64::try_from(d.as_micros()).unwrap_or(i64::MAX);
+    let (first, longest) = r.told.map_or(r.untold, |told| (told, told));
+    sql("INSERT INTO ledger (issuer_id, limit_name, key, tat, refusals, closed, said, link, closed_at) \
+         VALUES ($1, $2, $3, $4, 1, $5, $6, $7, $8) \
+         ON CONFLICT (issuer_id, limit_name, key) DO UPDATE SET closed = excluded.closed, \
+           refusals = CASE WHEN ledger.tat > $11 THEN ledger.refusals ELSE ledger.refusals + 1 END, \
+           said = excluded.said, link = excluded.link, closed_at = excluded.closed_at, \
+           tat = CASE WHEN ledger.tat > excluded.tat THEN ledger.tat \
+             WHEN ledger.tat > $11 AND CAST($9 AS BIGINT) < $10 THEN ledger.tat \
+             WHEN ledger.refusals > 12 OR ledger.refusals * ledger.refusals * $9 + $9 > $10 THEN excluded.tat - $9 + $10 \
+             ELSE excluded.tat + ledger.refusals * ledger.refusals * $9 END")
+    .bind(r.issuer_id.as_str())
+    .bind(r.limit.as_str())
+    .bind(r.key.as_str())
+    .bind(now + r.tolerance + first)
+    .bind(r.closed.as_str())
+    .bind(r.said.as_str())
+    .bind(r.link.as_deref())
+    .bind(now)
+    .bind(micros(first))
+    .bind(micros(longest))
+    .bind(now + r.tolerance)
 }

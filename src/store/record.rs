@@ -1,15 +1,13 @@
 //! Recording: the intent before an effect, the outcome after a step. A stale generation can write neither.
 
-use std::time::Duration;
-
-use super::{Stmt, Store, StoreError, StoreResult, Tx, holdings, issuer_health, outbox, pairs, renewals, sql};
+use super::{Stmt, Store, StoreError, StoreResult, Tx, holdings, issuer_health, ledger, outbox, pairs, renewals, sql};
 use crate::model::domain::{Domain, Effect, Role, Situation};
 use crate::model::id::{CertificateId, EventId, GrantId, OrderId};
 use crate::model::ledger::UNANSWERED;
 use crate::model::limits::{Counted, Ending, Fate, LimitName};
 use crate::model::moment::Moment;
 use crate::model::order::Order;
-use crate::model::outcome::{NewCertificate, NewEvent, Outcome, Refusal, Write};
+use crate::model::outcome::{NewCertificate, NewEvent, Outcome, Write};
 use crate::model::standing::{self, Standing};
 
 /// What became of a recording.
@@ -270,7 +268,7 @@ impl Batch {
             }
             Write::Issuer(issuer, news) => self.free(issuer_health::news(issuer, news, s.issuer.sealed_account_key.as_deref(), now)),
             Write::SpendsClosed(order, ending) => self.spends_closed(s, order, *ending, now),
-            Write::Refused(refusal) => self.free(refused(refusal, now)),
+            Write::Refused(refusal) => self.free(ledger::refused(refusal, now)),
             Write::PublishChallenge { id: challenge, order_id, token, key_authorization } => {
                 self.free(
                     sql("INSERT INTO challenges (id, order_id, hostname, token, key_authorization, published_at) \
@@ -460,33 +458,6 @@ impl Batch {
         );
         self.free(outbox::insert(&id(), "certificate", c.id.as_str(), 1, now));
     }
-}
-
-/// Closes a row of the ledger. Without a told time the wait grows with the square of the refusals in a row; those of calls that
-/// were on their way when the row was closed are no row of refusals.
-fn refused(r: &Refusal, now: Moment) -> Stmt {
-    let micros = |d: Duration| i64::try_from(d.as_micros()).unwrap_or(i64::MAX);
-    let (first, longest) = r.told.map_or(r.untold, |told| (told, told));
-    sql("INSERT INTO ledger (issuer_id, limit_name, key, tat, refusals, closed, said, link, closed_at) \
-         VALUES ($1, $2, $3, $4, 1, $5, $6, $7, $8) \
-         ON CONFLICT (issuer_id, limit_name, key) DO UPDATE SET closed = excluded.closed, \
-           refusals = CASE WHEN ledger.tat > $11 THEN ledger.refusals ELSE ledger.refusals + 1 END, \
-           said = excluded.said, link = excluded.link, closed_at = excluded.closed_at, \
-           tat = CASE WHEN ledger.tat > excluded.tat THEN ledger.tat \
-             WHEN ledger.tat > $11 AND CAST($9 AS BIGINT) < $10 THEN ledger.tat \
-             WHEN ledger.refusals > 12 OR ledger.refusals * ledger.refusals * $9 + $9 > $10 THEN excluded.tat - $9 + $10 \
-             ELSE excluded.tat + ledger.refusals * ledger.refusals * $9 END")
-    .bind(r.issuer_id.as_str())
-    .bind(r.limit.as_str())
-    .bind(r.key.as_str())
-    .bind(now + r.tolerance + first)
-    .bind(r.closed.as_str())
-    .bind(r.said.as_str())
-    .bind(r.link.as_deref())
-    .bind(now)
-    .bind(micros(first))
-    .bind(micros(longest))
-    .bind(now + r.tolerance)
 }
 
 fn order_row(o: &Order, was: &str, problem: Option<&str>) -> Stmt {

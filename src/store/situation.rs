@@ -42,6 +42,18 @@ pub async fn fence(tx: &mut Tx, id: &DomainId) -> StoreResult<Domain> {
     domain(&row)
 }
 
+/// Whether the record of a generation was written and kept its owner's lease for the next.
+pub async fn was_kept(store: &Store, id: &DomainId, generation: i64, owner: &str) -> StoreResult<bool> {
+    let stmt =
+        sql("SELECT 1 AS found FROM domains WHERE id = $1 AND settled = $2 AND generation = $3 AND lease_owner = $4 \
+         AND lease_until > 0")
+        .bind(id.as_str())
+        .bind(generation)
+        .bind(generation + 1)
+        .bind(owner);
+    Ok(!store.query(stmt).await?.is_empty())
+}
+
 /// The present generation.
 pub async fn generation(store: &Store, id: &DomainId) -> StoreResult<i64> {
     let stmt = sql("SELECT generation FROM domains WHERE id = $1").bind(id.as_str());

@@ -209,7 +209,13 @@ async fn edges_are_counted_by_whether_they_are_heard_of_and_how_far_they_are() {
     for_each_store(async |test| {
         let (hand, fresh) = (Hand::new(Moment::from_secs(1_000_000), 5), Duration::from_secs(30));
         let (env, now) = (hand.env(), hand.env().now());
-        assert_eq!(census::take(&test.store, now, fresh).await.unwrap(), Census::default());
+        let channels = ["webhook", "mail"].map(str::to_owned);
+        let nothing = Census {
+            pending: channels.clone().map(|c| (c, 0)).to_vec(),
+            oldest: channels.map(|c| (c, None)).to_vec(),
+            ..Census::default()
+        };
+        assert_eq!(census::take(&test.store, now, fresh).await.unwrap(), nothing);
         let feed = sql("INSERT INTO feed (id, epoch, last_seq, last_position, signing_key, tls_key, tls_cert) \
              VALUES (1, 7, 50, 0, $1, $1, '')");
         test.store.execute(feed.bind(vec![0_u8])).await.unwrap();

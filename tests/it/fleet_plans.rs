@@ -140,9 +140,12 @@ async fn no_step_goes_through_all_that_wait_on_a_database_that_knows_nothing_of_
         let plan = plan(&test.store, &text).await;
         asked += 1;
         let by_state_alone = plan.iter().any(|line| line.contains("domains_by_claim (claim=?)"));
-        let whole = plan.iter().any(|line| {
-            ["SCAN domains", "SCAN routes", "SCAN challenges", "SCAN orders", "SCAN events"].iter().any(|scan| line == scan)
-        });
+        // What a table is asked for its references is asked only while some are broken.
+        let of_its_own = |table: &&&str| text.contains(**table);
+        let whole = ["domains", "routes", "challenges", "orders", "events"]
+            .iter()
+            .filter(of_its_own)
+            .any(|table| plan.contains(&format!("SCAN {table}")));
         let all_of_it = FROM_THE_BEGINNING.iter().any(|from| text.contains(from)) && !text.contains("outbox");
         if by_state_alone || (whole && !all_of_it) {
             wrong.push(format!("{place}: {text}\n    {}", plan.join("\n    ")));

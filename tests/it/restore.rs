@@ -287,7 +287,7 @@ fn the_commands_copy_and_declare_and_refuse_what_would_mislead() {
     assert!(code == Some(0) && said.contains("Copied the database") && said.contains("master key"), "{said}");
     assert_eq!(of("copy.db"), 0o600);
     let (code, said) = run("backup copy.db", "07");
-    assert!(code == Some(1) && said.contains("cannot be made"), "{said}");
+    assert!(code == Some(1) && said.contains("is there already") && said.contains("another name"), "{said}");
     let (code, said) = run("backup absent/copy.db", "07");
     assert!(code == Some(1) && said.contains("cannot be made"), "{said}");
 

@@ -287,6 +287,10 @@ fn limit_reached(s: &Situation, order: &Order, grant: &GrantId, t: &Trouble, lim
         problem.clone_from(&t.problem);
     }
     out.writes.push(Write::Refused(Box::new(refusal)));
+    // Who counts replacements after all gets them at the dispatcher's pace, until one is seen to be taken as such again.
+    if s.grant.as_ref().is_some_and(|g| g.free) {
+        out.writes.push(Write::HonoursReplaces(s.issuer.id.clone(), false));
+    }
     // A tenant reads this too. The words of a pause hold a link that speaks for the whole account: it stands in the ledger, for
     // the operator.
     let said = if open { t.said.as_str() } else { "the CA paused this name until the platform's operator lifts that" };

@@ -103,7 +103,10 @@ pub fn change(s: &Situation, change: Change, sealed_key: Option<Vec<u8>>, now: M
             out.note("grant_expired", "the grant was not used in time; the order waits for another")
         }
         (Change::LoseOrder, Some(order)) => {
-            ca::lost(s, order, "the answer to newOrder never came; at most this one grant is gone", now)
+            let mut out = ca::lost(s, order, "the answer to newOrder never came; at most this one grant is gone", now);
+            // A turn that took nothing of the budget is not taken again like that: the CA may have counted it.
+            out.domain.failures += i64::from(s.grant.as_ref().is_some_and(|g| g.free));
+            out
         }
         (Change::GiveUpOrder, Some(order)) => ca::stuck(s, order, now),
         (Change::PrepareKey | Change::TakeTurn | Change::Requeue | Change::LoseOrder | Change::GiveUpOrder, None) => again,

@@ -90,7 +90,7 @@ pub fn certificate_rollout(s: &Situation, r: &Rollout, min_edges: usize, now: Mo
             // While the one before is served there is no hurry.
             let longest = if s.domain.active_since.is_none() { NEXT_LOOK } else { STRAGGLER };
             let wait = pace::poll_again_in(since, now).min(NEXT_LOOK).max((now.since(since) / 20).min(longest));
-            let due = (now + wait).min(plan::next_of_live(s, now));
+            let due = (now + wait).min(plan::next_besides_the_switch(s, now));
             Outcome::of(s, due.max(now + Duration::from_millis(100))).into()
         }
     }

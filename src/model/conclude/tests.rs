@@ -261,6 +261,31 @@ proptest! {
         }
     }
 
+    /// While edges are on their way from one certificate to the next no other is begun, and whoever waits for an edge that is
+    /// behind neither spins nor misses the looks for a lost tie.
+    #[test]
+    fn a_switch_is_finished_before_anything_else_and_without_haste(s in situation(), late in 0..90_000_u64, behind: bool) {
+        let mut s = Situation { domain: Domain { claim: Claim::Live, ..s.domain.clone() }, order: None, intent: None, notice: None, ..s };
+        let Some(in_use) = s.certificate.clone() else { return Ok(()) };
+        let Some(renewal) = &mut s.renewal else { return Ok(()) };
+        renewal.switch_at = Some(NOW - Duration::from_secs(late));
+        renewal.reissue = Some("reissue".to_owned());
+        prop_assert!(matches!(s.renewal_claims(NOW), Claims::Later(_)));
+        let next = plan(&s, NOW);
+        let looks = Next::Observe(plan::Observe::Dns);
+        let owed = s.domain.check_is_owed() || NOW >= plan::next_tie_look(&s);
+        prop_assert_eq!(next == looks, owed, "{:?}", next);
+        if next == Next::Observe(plan::Observe::CertificateRollout) {
+            let edges = if behind { vec![(crate::model::id::EdgeId::mint(NOW, [1; 10]), "edge-1".to_owned())] } else { vec![] };
+            let rollout = Rollout { counted: 1, behind: edges, exceptions: vec![], numbered: true };
+            let Conclusion::Record(out) = certificate_rollout(&s, &rollout, 1, NOW) else { return Err(TestCaseError::fail("recorded")) };
+            let told = out.writes.contains(&Write::RouteServe(in_use.id.clone()));
+            prop_assert_eq!(told, !behind || late > 600);
+            let held_up = in_use.stored_at + Duration::from_secs(2) < NOW && plan::next_tie_look(&s) > NOW + Duration::from_secs(1);
+            prop_assert!(told || !held_up || out.domain.due_at >= NOW + Duration::from_millis(500), "due again in {:?}", out.domain.due_at.since(NOW));
+        }
+    }
+
     /// An order that costs nothing needs a window that has begun and a CA that keeps to it; what it takes it gives back.
     #[test]
     fn what_costs_nothing_was_asked_for(s in situation(), o in order(), echoed: bool) {

@@ -47,6 +47,10 @@ impl Situation {
         let Some(renewal) = self.renewal.as_ref().filter(|_| self.domain.claim == Claim::Live) else {
             return Claims::Later(Moment::NEVER);
         };
+        // One at a time: edges are still on their way from the one before to this one, and nothing may stop that.
+        if renewal.switch_at.is_some() {
+            return Claims::Later(Moment::NEVER);
+        }
         let purpose = match &renewal.reissue {
             Some(_) => Purpose::Reissue,
             None if now >= renewal.schedule.at => Purpose::Renew,

@@ -158,7 +158,7 @@ impl Default for ControlMeters {
             alerts: gauges("kind", &ALERT_KINDS),
             deliveries: Family::default(),
             pending: gauges("channel", &CHANNELS),
-            oldest: Family::default(),
+            oldest: gauges("channel", &CHANNELS),
             webhooks_off: Gauge::default(),
             pulse: Gauge::default(),
             watched_at: AtomicI64::new(i64::MIN),

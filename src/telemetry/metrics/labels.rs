@@ -22,8 +22,8 @@ pub(super) fn counters(label: &'static str, values: &[&'static str]) -> Family<O
 }
 
 /// A gauge for each value of one label.
-pub(super) fn gauges(label: &'static str, values: &[&'static str]) -> Family<One, Gauge> {
-    let family = Family::<One, Gauge>::default();
+pub(super) fn gauges<G: Default>(label: &'static str, values: &[&'static str]) -> Family<One, G> {
+    let family = Family::<One, G>::default();
     for value in values {
         drop(family.get_or_create(&[(label, *value)]));
     }
