@@ -57,6 +57,11 @@ async fn pebble_issues_the_successor_while_the_first_is_served() {
     let renewed = sql("SELECT count(*) AS n FROM orders WHERE purpose = 'renew' AND state = 'issued'");
     assert_eq!(store.query(renewed).await.unwrap()[0].int("n").unwrap(), 1);
 
+    // This CA's certificates are valid from now: edges switch an hour later, when slow clocks agree, and that comes first.
+    let switch = sql("UPDATE renewals SET switch_at = $1 WHERE switch_at IS NOT NULL").bind(env.now());
+    assert_eq!(store.execute(switch).await.unwrap(), 1);
+    store.execute(sql("UPDATE domains SET due_at = $1, nudged = generation").bind(env.now())).await.unwrap();
+
     // And another one out of turn, by the issuer's name.
     let begun = reissue::begin(&store, &env, &Selection::Issuer("sandbox".to_owned()), "operator", false).await.unwrap();
     assert_eq!(begun.certificates, 1);

@@ -24,6 +24,8 @@ use crate::model::renewal::{Claims, Renewal, Schedule, Window};
 use crate::model::succession::{NOTICE, Succession};
 use crate::model::tenant::TenantStatus;
 
+mod renewals;
+
 const NOW: Moment = Moment::from_secs(1_800_000_000);
 
 fn finding(check: Check, reason: Reason) -> Finding {
@@ -217,90 +219,6 @@ proptest! {
         }
         if matches!(next, Next::Act(_)) {
             prop_assert!(matches!(s.domain.claim, Claim::Queued | Claim::Live));
-        }
-    }
-
-    /// A renewal is opened only for a live name whose moment has come and whose tie is not lost, and beside no other order.
-    #[test]
-    fn a_renewal_is_opened_only_by_right(s in situation()) {
-        if s.domain.claim == Claim::Live && plan(&s, NOW) == Next::Change(Change::OpenOrder) {
-            prop_assert!(matches!(s.renewal_claims(NOW), Claims::Now(_)) && s.domain.tie != TieState::Lost);
-            prop_assert!(s.order.is_none() && s.renewal.as_ref().unwrap().schedule.at <= NOW);
-            let out = change(&s, Change::OpenOrder, None, NOW, &mut || [0; 10]);
-            let lane = out.writes.iter().find_map(|w| match w { Write::OpenOrder { lane, not_before, purpose, .. } => Some((*lane, *not_before, *purpose)), _ => None });
-            prop_assert_eq!(lane, Some((Lane::Renewal, Moment::NEVER, Purpose::Renew)), "nothing is ordered on what was seen long ago");
-        }
-    }
-
-    /// A chain that follows a working certificate leaves that where it is, and whatever fails before leaves it, too.
-    #[test]
-    fn a_renewal_takes_nothing_off_an_edge(s in situation(), o in order()) {
-        let s = Situation { domain: Domain { claim: Claim::Live, ..s.domain.clone() }, ..s };
-        let o = Order { purpose: Purpose::Renew, ..o };
-        let gone = |w: &Write| matches!(w, Write::RouteGone | Write::DestroyKeys | Write::Retire { .. } | Write::RouteServe(_));
-        let certificate = NewCertificate {
-            id: CertificateId::mint(NOW, [12; 10]), serial: "02".to_owned(), fingerprint: String::new(), chain: String::new(),
-            not_before: NOW, not_after: NOW + Duration::from_secs(90 * 24 * 3600), ari_id: None,
-        };
-        let out = chain(&s, &o, certificate, 7, NOW);
-        prop_assert_eq!(out.domain.active_since, s.domain.active_since.filter(|_| s.certificate.is_some()));
-        if s.certificate.is_some() {
-            prop_assert!(!out.writes.iter().any(gone), "{:?}", out.writes);
-            let handed = out.writes.iter().find_map(|w| match w { Write::Renewal { former, switch_at, .. } => Some((former.is_some(), *switch_at)), _ => None });
-            prop_assert!(handed.is_some_and(|(former, at)| former && at.is_some_and(|at| at > NOW)), "{:?}", handed);
-        }
-        for verdict in [CaVerdict::StepAgain, CaVerdict::RetryAt(None), CaVerdict::WaitFor, CaVerdict::GiveUp, CaVerdict::Missing, CaVerdict::Lost] {
-            for of_replaces in [false, true] {
-                let t = Trouble { verdict, news: None, limited: None, of_replaces, said: String::new(), problem: None };
-                for effect in [None, Some(Effect::NewOrder), Some(Effect::Finalize)] {
-                    let out = trouble(&s, &o, effect, &t, NOW);
-                    prop_assert!(!out.writes.iter().any(gone));
-                    prop_assert_eq!(&out.domain.certificate_id, &s.domain.certificate_id);
-                }
-            }
-        }
-    }
-
-    /// While edges are on their way from one certificate to the next no other is begun, and whoever waits for an edge that is
-    /// behind neither spins nor misses the looks for a lost tie.
-    #[test]
-    fn a_switch_is_finished_before_anything_else_and_without_haste(s in situation(), late in 0..90_000_u64, behind: bool) {
-        let mut s = Situation { domain: Domain { claim: Claim::Live, ..s.domain.clone() }, order: None, intent: None, notice: None, ..s };
-        let Some(in_use) = s.certificate.clone() else { return Ok(()) };
-        let Some(renewal) = &mut s.renewal else { return Ok(()) };
-        renewal.switch_at = Some(NOW - Duration::from_secs(late));
-        renewal.reissue = Some("reissue".to_owned());
-        prop_assert!(matches!(s.renewal_claims(NOW), Claims::Later(_)));
-        let next = plan(&s, NOW);
-        let looks = Next::Observe(plan::Observe::Dns);
-        let owed = s.domain.check_is_owed() || NOW >= plan::next_tie_look(&s);
-        prop_assert_eq!(next == looks, owed, "{:?}", next);
-        if next == Next::Observe(plan::Observe::CertificateRollout) {
-            let edges = if behind { vec![(crate::model::id::EdgeId::mint(NOW, [1; 10]), "edge-1".to_owned())] } else { vec![] };
-            let rollout = Rollout { counted: 1, behind: edges, exceptions: vec![], numbered: true };
-            let Conclusion::Record(out) = certificate_rollout(&s, &rollout, 1, NOW) else { return Err(TestCaseError::fail("recorded")) };
-            let told = out.writes.contains(&Write::RouteServe(in_use.id.clone()));
-            prop_assert_eq!(told, !behind || late > 600);
-            let held_up = in_use.stored_at + Duration::from_secs(2) < NOW && plan::next_tie_look(&s) > NOW + Duration::from_secs(1);
-            prop_assert!(told || !held_up || out.domain.due_at >= NOW + Duration::from_millis(500), "due again in {:?}", out.domain.due_at.since(NOW));
-        }
-    }
-
-    /// An order that costs nothing needs a window that has begun and a CA that keeps to it; what it takes it gives back.
-    #[test]
-    fn what_costs_nothing_was_asked_for(s in situation(), o in order(), echoed: bool) {
-        let o = Order { purpose: Purpose::Renew, ..o };
-        if s.takes_no_budget(&o, NOW) {
-            prop_assert!(s.issuer.honours_replaces && s.domain.failures == 0);
-            prop_assert!(s.renewal.as_ref().is_some_and(|r| !r.refused && r.schedule.window.is_some_and(|w| w.start <= NOW)));
-        }
-        let named = s.replaces(&o).is_some();
-        let out = placed(&s, &o, "https://ca.test/order/2", echoed && named, NOW);
-        if let Some(grant) = &s.grant {
-            let exempt = out.writes.contains(&Write::GrantExempt(grant.id.clone()));
-            prop_assert_eq!(exempt, echoed && s.is_asked_for(&o, NOW));
-            let charged = out.writes.iter().filter(|w| matches!(w, Write::GrantCharged(_) | Write::GrantCounted(_))).count();
-            prop_assert_eq!(charged, usize::from(!exempt), "it is counted once, or not at all");
         }
     }
 
