@@ -146,6 +146,7 @@ async fn a_handed_off_page_needs_no_account_and_is_live() {
     let link = tab.words("//*[@id='link']").await;
     is_sound(&tab, "phone-handing-off").await;
     tab.press("Sign out").await;
+    tab.shows("You are signed out").await;
     tab.go(&link).await;
     tab.shows("Records to publish").await;
     is_sound(&tab, "phone-hand-off").await;
