@@ -225,16 +225,24 @@ async fn left(
     Err(Interrupted.into())
 }
 
-/// Writes the verdicts to a file, which is there whole or not at all.
+/// Writes the verdicts to a file, which is there whole or not at all. What is there and is no file (a terminal, a pipe) is written
+/// to as it is.
 async fn write_results(api: &ApiClient, id: &ImportId, path: &Path) -> anyhow::Result<()> {
     let ndjson = path.extension().is_some_and(|end| end == "ndjson" || end == "jsonl");
     let format = if ndjson { "ndjson" } else { "csv" };
+    let source = format!("/api/v1/imports/{id}/results?format={format}");
     let cannot = || format!("{} cannot be written", path.display());
+    // A link to a file stays a link.
+    let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    if std::fs::metadata(&path).is_ok_and(|there| !there.is_file()) {
+        let mut to = std::fs::OpenOptions::new().write(true).open(&path).with_context(cannot)?;
+        return api.copy(&source, &mut to).await;
+    }
     let mut beside = path.as_os_str().to_owned();
     beside.push(".part");
     let beside = PathBuf::from(beside);
     let mut to = std::fs::File::create(&beside).with_context(cannot)?;
-    let copied = api.copy(&format!("/api/v1/imports/{id}/results?format={format}"), &mut to).await;
+    let copied = api.copy(&source, &mut to).await;
     if let Err(e) = copied {
         // What is left of it is of no use to anybody.
         let _ = std::fs::remove_file(&beside);

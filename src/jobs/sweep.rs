@@ -115,7 +115,7 @@ impl Sweep {
                 sql("SELECT id FROM domains
                      WHERE due_at <= $1 AND lease_until <= $2 AND claim NOT IN ('released', 'withdrawn')
                        AND NOT (lane = 'bulk' AND claim IN ('awaiting_dns', 'queued')
-                         AND (check_asked_at IS NULL OR check_asked_at <= COALESCE(looked_at, 0)))
+                         AND (check_asked_at IS NULL OR check_asked_by = 'import' OR check_asked_at <= COALESCE(looked_at, 0)))
                      ORDER BY due_at LIMIT $3")
                 .bind(now - self.settings.late)
                 .bind(now)

@@ -37,6 +37,7 @@ pub struct Import {
     pub finished_at: Option<Moment>,
     pub turned_by: Option<String>,
     pub turned_at: Option<Moment>,
+    pub hold: Option<Hold>,
 }
 
 /// Verdicts, counted.
@@ -223,27 +224,43 @@ pub async fn finish(store: &Store, id: &ImportId, plan: Option<&Plan>, now: Mome
     Ok(store.execute(stmt).await? == 1)
 }
 
-/// Moves an import from one of the states `from` to `to`; the import if it was in one.
+/// How an import is to be turned.
+#[derive(Clone, Copy, Debug)]
+pub struct Turn {
+    /// Where it is to stand.
+    pub to: ImportState,
+    /// What keeps its claims back from then on.
+    pub hold: Option<Hold>,
+    /// Whether what an operator paused may go on by it.
+    pub over_operators: bool,
+}
+
+/// Moves an import from one of the states `from`; the import if it was in one. Who held it first is who holds it, but that an
+/// operator's hold takes the place of a tenant's: what the operator stopped no tenant lets go on.
 pub async fn turn(
     tx: &mut Tx,
     id: &ImportId,
     from: &[ImportState],
-    (to, hold): (ImportState, Option<Hold>),
+    turn: Turn,
     actor: &str,
     now: Moment,
 ) -> StoreResult<Option<Import>> {
     let from: String = from.iter().map(|state| format!(",{state}")).collect::<String>() + ",";
     let stmt = sql("UPDATE imports SET state = $2, version = version + 1, lease_until = 0, \
-           turned_by = CASE WHEN state = $2 THEN turned_by ELSE $5 END, \
-           turned_at = CASE WHEN state = $2 THEN turned_at ELSE $4 END, hold = CASE WHEN state = $2 THEN hold ELSE $6 END, \
+           turned_by = CASE WHEN state = $2 AND NOT (hold = 'paused_by_tenant' AND $8 = 1) THEN turned_by ELSE $5 END, \
+           turned_at = CASE WHEN state = $2 AND NOT (hold = 'paused_by_tenant' AND $8 = 1) THEN turned_at ELSE $4 END, \
+           hold = CASE WHEN state = $2 AND NOT (hold = 'paused_by_tenant' AND $8 = 1) THEN hold ELSE $6 END, \
            finished_at = CASE WHEN $2 = 'cancelled' THEN $4 ELSE finished_at END \
-         WHERE id = $1 AND $3 LIKE '%,' || state || ',%' RETURNING *")
+         WHERE id = $1 AND $3 LIKE '%,' || state || ',%' \
+           AND ($2 <> 'working' OR $7 = 1 OR hold IS NULL OR hold <> 'paused_by_operator') RETURNING *")
     .bind(id.as_str())
-    .bind(to.as_str())
+    .bind(turn.to.as_str())
     .bind(from)
     .bind(now)
     .bind(actor)
-    .bind(hold.map(Hold::as_str));
+    .bind(turn.hold.map(Hold::as_str))
+    .bind(turn.over_operators)
+    .bind(turn.hold == Some(Hold::ByOperator));
     tx.fetch_optional(stmt).await?.as_ref().map(import).transpose()
 }
 
@@ -340,5 +357,6 @@ fn import(row: &Row) -> StoreResult<Import> {
         finished_at: row.opt_moment("finished_at")?,
         turned_by: row.opt_text("turned_by")?,
         turned_at: row.opt_moment("turned_at")?,
+        hold: row.opt_parse("hold")?,
     })
 }

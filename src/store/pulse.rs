@@ -24,7 +24,7 @@ pub async fn last(store: &Store, name: &str) -> StoreResult<Option<Moment>> {
 pub async fn overdue_since(store: &Store, now: Moment) -> StoreResult<Option<Moment>> {
     let stmt = sql("SELECT due_at FROM domains WHERE due_at <= $1 AND lease_until <= $1 \
            AND claim NOT IN ('released', 'withdrawn') AND NOT (lane = 'bulk' AND claim IN ('awaiting_dns', 'queued') \
-             AND (check_asked_at IS NULL OR check_asked_at <= COALESCE(looked_at, 0))) \
+             AND (check_asked_at IS NULL OR check_asked_by = 'import' OR check_asked_at <= COALESCE(looked_at, 0))) \
          ORDER BY due_at LIMIT 1");
     store.query(stmt.bind(now)).await?.first().map(|row| row.moment("due_at")).transpose()
 }

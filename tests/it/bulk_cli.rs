@@ -93,6 +93,10 @@ async fn a_file_is_checked_imported_and_taken_away_and_the_exit_code_tells() {
             "{out}"
         );
         assert_eq!(shell.read("out.csv").lines().count(), 4);
+        // What is there and is no file is written to as it is.
+        let (code, out, _) = shell.run("import mixed.csv --results /dev/stdout");
+        let verdicts = shell.read("out.csv").lines().filter(|line| out.contains(line)).count();
+        assert_eq!((code, verdicts), (Some(3), 4), "{out}");
         let (code, out, err) = shell.run("import mixed.csv --create-tenants --json");
         assert_eq!(code, Some(3), "{err}");
         let shown: Value = serde_json::from_str(&out).unwrap();

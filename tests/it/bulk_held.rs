@@ -228,7 +228,7 @@ async fn a_name_says_that_its_import_is_held_by_whom_and_how_to_go_on() {
     assert_eq!(held.stands(1).await, "import_paused");
     assert_eq!(held.turn("resume").await.status, 200);
     assert_eq!((held.stands(1).await.as_str(), &held.told(1).await["held"]), ("order_waiting", &Value::Null));
-    // An operator holds it, too; who held it first is who holds it.
+    // An operator holds it, too, and goes before the tenant.
     let path = |to: &str| format!("/api/v1/imports/{}/{to}", held.import);
     assert_eq!(web.api(&web.operator, "POST", &path("pause"), None).await.status, 200);
     assert_eq!(held.turn("pause").await.status, 200);
@@ -247,6 +247,41 @@ async fn a_name_says_that_its_import_is_held_by_whom_and_how_to_go_on() {
     assert_eq!(held.told(1).await["held"], Value::Null);
     rig.until_active(&held.ids[1], 3 * HOUR).await;
     rig.check_invariants().await;
+}
+
+#[tokio::test]
+async fn what_the_operator_paused_only_the_operator_lets_go_on() {
+    let held = Held::new(538).await;
+    let web = &held.web;
+    web.rig.pass(HOUR / 2).await;
+    let path = |to: &str| format!("/api/v1/imports/{}/{to}", held.import);
+    let operators = |to: &str| {
+        let path = path(to);
+        async move { web.api(&web.operator, "POST", &path, None).await }
+    };
+    // Over a tenant's own pause, and without one.
+    for first_the_tenant in [true, false] {
+        if first_the_tenant {
+            assert_eq!(held.turn("pause").await.status, 200);
+            assert_eq!(held.stands(1).await, "import_paused");
+        }
+        assert_eq!(operators("pause").await.json()["state"], "paused");
+        assert_eq!(held.stands(1).await, "import_paused_by_operator");
+        assert_eq!(held.turn("pause").await.status, 200);
+        let refused = held.turn("resume").await;
+        assert_eq!(refused.problem(), (409, "import_not_turned".to_owned()));
+        assert!(refused.body.contains("he operator paused it"), "{}", refused.body);
+        assert_eq!(held.state().await, "paused");
+        assert_eq!(held.in_line().await, 0);
+        assert_eq!(operators("resume").await.json()["state"], "working");
+        work(web).await;
+        assert_eq!(held.stands(1).await, "order_waiting");
+    }
+    // To give it up is the tenant's right all the same.
+    assert_eq!(operators("pause").await.status, 200);
+    assert_eq!(held.turn("cancel").await.json()["state"], "cancelled");
+    assert_eq!(held.stands(1).await, "import_cancelled");
+    web.rig.check_invariants().await;
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use crate::app::tokens::Principal;
 use crate::app::{App, AppError};
 use crate::model::bulk::{Hold, ImportState};
 use crate::model::id::ImportId;
-use crate::store::bulk::{self, Import};
+use crate::store::bulk::{self, Import, Turn};
 use crate::store::{StoreError, Tx, bulk_orders};
 
 /// Why an import was not turned.
@@ -41,6 +41,9 @@ pub struct By<'a> {
     pub actor: &'a str,
 }
 
+/// Why a tenant cannot let it go on.
+const OPERATORS: &str = "the operator paused it, and only they can let it go on; you can still cancel it";
+
 async fn found(app: &App, principal: &Principal, id: &ImportId) -> Result<(Tx, Import), TurnError> {
     let mut tx = app.store.begin().await?;
     let import = super::find(&mut tx, principal, id).await?.ok_or_else(|| TurnError::NotFound(id.clone()))?;
@@ -57,7 +60,9 @@ async fn ended(
     let Some(import) = turned else {
         // Read again: it may have moved since it was found.
         let now = bulk::lookup(&mut tx, id).await?.ok_or_else(|| TurnError::NotFound(id.clone()))?;
-        return Err(TurnError::Refused { state: now.state, why });
+        let possible =
+            [ImportState::Working, ImportState::Paused].contains(&now.state) && now.hold == Some(Hold::ByOperator);
+        return Err(TurnError::Refused { state: now.state, why: if possible { OPERATORS } else { why } });
     };
     let bell = app.bells.imports.clone();
     tx.after_commit(move || bell.notify_one());
@@ -73,19 +78,10 @@ fn under_way(import: &Import, there: ImportState) -> Vec<ImportState> {
 }
 
 /// Holds an import: no more of its rows are judged, and none of its claims is ordered for that waits for its turn. Held twice it is
-/// held, by who was first.
+/// held by who was first, unless an operator holds what a tenant held.
 pub async fn pause(app: &App, by: By<'_>, id: &ImportId) -> Result<Import, TurnError> {
-    let (mut tx, import) = found(app, by.principal, id).await?;
-    let (from, now) = (under_way(&import, ImportState::Paused), app.env.now());
-    let hold = match by.principal {
-        Principal::Tenant(_) => Hold::ByTenant,
-        Principal::Operator => Hold::ByOperator,
-    };
-    let turned = bulk::turn(&mut tx, id, &from, (ImportState::Paused, Some(hold)), by.actor, now).await?;
-    if turned.is_some() && import.state != ImportState::Paused {
-        bulk_orders::hold(&mut tx, id, hold, now).await?;
-    }
-    ended(app, tx, turned, id, "only one that is under way can be paused").await
+    let hold = if by.principal == &Principal::Operator { Hold::ByOperator } else { Hold::ByTenant };
+    held(app, by, id, (ImportState::Paused, hold), "only one that is under way can be paused").await
 }
 
 /// Lets a held import go on. Claims that waited for their turn are looked at once more before they join the queue again.
@@ -93,7 +89,9 @@ pub async fn resume(app: &App, by: By<'_>, id: &ImportId) -> Result<Import, Turn
     let (mut tx, import) = found(app, by.principal, id).await?;
     let from = [ImportState::Working, ImportState::Paused];
     let now = app.env.now();
-    let turned = bulk::turn(&mut tx, id, &from, (ImportState::Working, None), by.actor, now).await?;
+    let over_operators = by.principal == &Principal::Operator;
+    let turn = Turn { to: ImportState::Working, hold: None, over_operators };
+    let turned = bulk::turn(&mut tx, id, &from, turn, by.actor, now).await?;
     if turned.is_some() && import.state == ImportState::Paused {
         bulk_orders::let_go(&mut tx, id, app.lap.apart(), now).await?;
     }
@@ -103,13 +101,26 @@ pub async fn resume(app: &App, by: By<'_>, id: &ImportId) -> Result<Import, Turn
 /// Gives an import up: rows without a verdict get none, and nothing is ordered any more for its claims that wait for their turn.
 /// Claims that were made stay; each can be removed, or claimed by hand, which takes it out of the import.
 pub async fn cancel(app: &App, by: By<'_>, id: &ImportId) -> Result<Import, TurnError> {
+    held(app, by, id, (ImportState::Cancelled, Hold::Cancelled), "only one that is under way can be cancelled").await
+}
+
+async fn held(
+    app: &App,
+    by: By<'_>,
+    id: &ImportId,
+    (to, hold): (ImportState, Hold),
+    why: &'static str,
+) -> Result<Import, TurnError> {
     let (mut tx, import) = found(app, by.principal, id).await?;
-    let (from, now) = (under_way(&import, ImportState::Cancelled), app.env.now());
-    let turned = bulk::turn(&mut tx, id, &from, (ImportState::Cancelled, Some(Hold::Cancelled)), by.actor, now).await?;
-    if turned.is_some() && import.state != ImportState::Cancelled {
-        bulk_orders::hold(&mut tx, id, Hold::Cancelled, now).await?;
+    let (from, now) = (under_way(&import, to), app.env.now());
+    let turn = Turn { to, hold: Some(hold), over_operators: true };
+    let turned = bulk::turn(&mut tx, id, &from, turn, by.actor, now).await?;
+    if let Some(Import { hold: Some(hold), .. }) = turned
+        && import.hold != Some(hold)
+    {
+        bulk_orders::hold(&mut tx, id, hold, now).await?;
     }
-    ended(app, tx, turned, id, "only one that is under way can be cancelled").await
+    ended(app, tx, turned, id, why).await
 }
 
 /// Makes a finished dry run an import: the rows that were kept are judged once more, and claimed.
