@@ -36,12 +36,12 @@ pub async fn ask(tx: &mut Tx, id: &ImportId, apart: Duration, now: Moment) -> St
     .bind(now)
     .bind(i64::try_from(apart.as_micros()).unwrap_or(i64::MAX))
     .bind(Moment::NEVER);
-    tx.execute(stmt).await
+    tx.execute(stmt.long()).await
 }
 
 /// When the next name of an import that waits for its records is looked at.
 pub async fn next_look(tx: &mut Tx, id: &ImportId) -> StoreResult<Option<Moment>> {
     let stmt = sql("SELECT min(due_at) AS at FROM domains WHERE import_id = $1 AND claim = 'awaiting_dns'");
-    let at = tx.fetch_optional(stmt.bind(id.as_str())).await?.map_or(Ok(None), |row| row.opt_moment("at"))?;
+    let at = tx.fetch_optional(stmt.bind(id.as_str()).long()).await?.map_or(Ok(None), |row| row.opt_moment("at"))?;
     Ok(at.filter(|at| *at != Moment::NEVER))
 }

@@ -23,19 +23,19 @@ pub async fn hold(tx: &mut Tx, id: &ImportId, by: Hold, now: Moment) -> StoreRes
     .bind(stands.code())
     .bind(stands.acts().as_str())
     .bind(now);
-    tx.execute(say).await?;
+    tx.execute(say.long()).await?;
     let in_hand = sql("UPDATE domains SET nudged = generation \
          WHERE import_id = $1 AND lane = 'bulk' AND claim IN ('awaiting_dns', 'queued') AND lease_until > $2")
     .bind(id.as_str())
     .bind(now);
-    tx.execute(in_hand).await?;
+    tx.execute(in_hand.long()).await?;
     let stmt = sql(
         "UPDATE orders SET not_before = $2, held_by = NULL WHERE state = 'waiting' AND lane = 'bulk' AND not_before < $2 \
          AND domain_id IN (SELECT d.id FROM domains d WHERE d.import_id = $1 AND d.lane = 'bulk' AND d.claim = 'queued')",
     )
     .bind(id.as_str())
     .bind(Moment::NEVER);
-    tx.execute(stmt).await
+    tx.execute(stmt.long()).await
 }
 
 /// Has the claims looked at anew whose orders were taken out, one after the other so far apart: what passes joins the queue again.
@@ -52,9 +52,9 @@ pub async fn let_go(tx: &mut Tx, id: &ImportId, apart: Duration, now: Moment) ->
     .bind(again.acts().as_str())
     .bind(first.acts().as_str())
     .bind(now);
-    tx.execute(stands).await?;
+    tx.execute(stands.long()).await?;
     let apart = i64::try_from(apart.as_micros()).unwrap_or(i64::MAX);
-    let stmt = sql("UPDATE domains SET check_asked_at = $2, check_asked_by = 'nameplate', nudged = generation, \
+    let stmt = sql("UPDATE domains SET check_asked_at = $2, check_asked_by = 'import', nudged = generation, \
            due_at = $2 + held.n * $3 \
          FROM (SELECT d.id, row_number() OVER (ORDER BY d.id) AS n FROM domains d \
            WHERE d.import_id = $1 AND d.lane = 'bulk' AND d.claim = 'queued' AND (d.lease_until > $2 \
@@ -64,5 +64,5 @@ pub async fn let_go(tx: &mut Tx, id: &ImportId, apart: Duration, now: Moment) ->
     .bind(now)
     .bind(apart)
     .bind(Moment::NEVER);
-    tx.execute(stmt).await
+    tx.execute(stmt.long()).await
 }

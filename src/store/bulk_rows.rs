@@ -260,7 +260,7 @@ pub async fn published(
 pub async fn orders_needed(tx: &mut Tx, id: &ImportId) -> StoreResult<(u64, u64)> {
     let stmt = sql("SELECT count(*) AS n, count(DISTINCT registered) AS domains FROM import_rows \
          WHERE import_id = $1 AND verdict IN ('claimed', 'would_be_claimed')");
-    let Some(row) = tx.fetch_optional(stmt.bind(id.as_str())).await? else { return Ok((0, 0)) };
+    let Some(row) = tx.fetch_optional(stmt.bind(id.as_str()).long()).await? else { return Ok((0, 0)) };
     let number = |column| -> StoreResult<u64> { Ok(u64::try_from(row.int(column)?).unwrap_or(0)) };
     Ok((number("n")?, number("domains")?))
 }
@@ -289,7 +289,7 @@ pub async fn crowds(
         let open = u32::try_from(row.int("open")?).unwrap_or(u32::MAX);
         Ok((row.text("registered")?, names, Bucket { tat: row.opt_moment("tat")?.unwrap_or(now), open }))
     };
-    tx.fetch_all(stmt).await?.iter().map(read).collect()
+    tx.fetch_all(stmt.long()).await?.iter().map(read).collect()
 }
 
 /// Orders that wait at an issuer.
@@ -297,7 +297,7 @@ pub async fn waiting(tx: &mut Tx, issuer: &IssuerId) -> StoreResult<u64> {
     let stmt = sql("SELECT count(*) AS n FROM orders WHERE issuer_id = $1 AND state = 'waiting' AND not_before < $2")
         .bind(issuer.as_str())
         .bind(Moment::NEVER);
-    let n = tx.fetch_optional(stmt).await?.map_or(Ok(0), |row| row.int("n"))?;
+    let n = tx.fetch_optional(stmt.long()).await?.map_or(Ok(0), |row| row.int("n"))?;
     Ok(u64::try_from(n).unwrap_or(0))
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{Store, StoreError, StoreResult};
+use super::{Store, StoreError, StoreResult, of_sqlite};
 use crate::model::moment::Moment;
 
 /// A database's own word.
@@ -20,9 +20,6 @@ pub struct Health {
     pub file: Option<PathBuf>,
 }
 
-const SQLITE: &str = "SELECT sqlite_version() AS version, (SELECT synchronous FROM pragma_synchronous) AS synchronous, \
-     (SELECT journal_mode FROM pragma_journal_mode) AS journal, \
-     (SELECT file FROM pragma_database_list WHERE name = 'main') AS file";
 const POSTGRES: &str = "SELECT current_setting('server_version') AS version, current_setting('fsync') AS fsync, \
      current_setting('synchronous_commit') AS commit, current_setting('full_page_writes') AS pages, \
      CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT) AS now";
@@ -36,31 +33,32 @@ pub async fn takes_writes(store: &Store) -> StoreResult<bool> {
 
 /// Asks the database.
 pub async fn of(store: &Store) -> StoreResult<Health> {
-    match (store.sqlite_pool(), store.postgres_pool()) {
-        (Some(pool), _) => {
-            let (version, synchronous, journal, file): (String, i64, String, Option<String>) =
-                sqlx::query_as(SQLITE).fetch_one(pool).await?;
-            let file = file.filter(|file| !file.is_empty()).map(PathBuf::from);
-            Ok(Health {
-                version: format!("SQLite {version}"),
-                // 2 is FULL, 3 is EXTRA.
-                durable: synchronous >= 2 && file.is_some(),
-                durability: format!("synchronous={synchronous} journal_mode={journal}"),
-                now: None,
-                file,
-            })
-        }
-        (None, Some(pool)) => {
-            let (version, fsync, commit, pages, now): (String, String, String, String, i64) =
-                sqlx::query_as(POSTGRES).fetch_one(pool).await?;
-            Ok(Health {
-                version: format!("PostgreSQL {version}"),
-                durable: fsync == "on" && commit != "off" && pages == "on",
-                durability: format!("fsync={fsync} synchronous_commit={commit} full_page_writes={pages}"),
-                now: Some(Moment::from_micros(now)),
-                file: None,
-            })
-        }
-        (None, None) => Err(StoreError::not_found("a database")),
-    }
+    let Some(pool) = store.postgres_pool() else {
+        let asked = of_sqlite(
+            "SELECT sqlite_version() AS version, (SELECT synchronous FROM pragma_synchronous) AS synchronous, \
+             (SELECT journal_mode FROM pragma_journal_mode) AS journal, \
+             (SELECT file FROM pragma_database_list WHERE name = 'main') AS file",
+        );
+        let rows = store.query(asked).await?;
+        let row = rows.first().ok_or_else(|| StoreError::not_found("a database"))?;
+        let (synchronous, journal) = (row.int("synchronous")?, row.text("journal")?);
+        let file = row.opt_text("file")?.filter(|file| !file.is_empty()).map(PathBuf::from);
+        return Ok(Health {
+            version: format!("SQLite {}", row.text("version")?),
+            // 2 is FULL, 3 is EXTRA.
+            durable: synchronous >= 2 && file.is_some(),
+            durability: format!("synchronous={synchronous} journal_mode={journal}"),
+            now: None,
+            file,
+        });
+    };
+    let (version, fsync, commit, pages, now): (String, String, String, String, i64) =
+        sqlx::query_as(POSTGRES).fetch_one(pool).await?;
+    Ok(Health {
+        version: format!("PostgreSQL {version}"),
+        durable: fsync == "on" && commit != "off" && pages == "on",
+        durability: format!("fsync={fsync} synchronous_commit={commit} full_page_writes={pages}"),
+        now: Some(Moment::from_micros(now)),
+        file: None,
+    })
 }

@@ -370,7 +370,8 @@ pub async fn tell_waiting(tx: &mut Tx, now: Moment) -> StoreResult<Vec<DomainId>
             sql("UPDATE domains SET check_asked_at = $1, check_asked_by = 'nameplate', due_at = $1, nudged = generation \
                  WHERE claim IN ('awaiting_dns', 'queued') AND (evidence LIKE '%issuer_not_ready%' OR lease_until > $1) \
                  RETURNING id")
-            .bind(now),
+            .bind(now)
+            .long(),
         )
         .await?;
     told.iter().take(ALARMS).map(|row| row.parse("id")).collect()

@@ -1,6 +1,7 @@
 //! The store: repositories by aggregate, on SQLite and on PostgreSQL, with one set of statements.
 //!
-//! - [`Store`] opens a database and hands out transactions ([`Tx`]); [`mod@sql`] is the seam that hides which database it is.
+//! - [`Store`] opens a database and hands out transactions ([`Tx`]); [`mod@sql`] is the seam that hides which database it is;
+//!   [`sqlite`] runs statements on the one inside.
 //! - Every other file is one aggregate: free functions that take `&mut Tx` (or `&Store` for a single statement).
 //! - A statement is portable text with `$n` placeholders; ids are text, times whole microseconds, documents JSON text.
 //! - What must hold is held by constraints in the schema: one open claim a tenant and name, one holder a name, one open
@@ -8,12 +9,11 @@
 //!
 //! A write transaction on SQLite begins immediate and waits for its turn, so it never fails half-way for a lock; on
 //! PostgreSQL it runs at READ COMMITTED, and whatever two writers could fight over is a guarded UPDATE (`… AND generation =
-//! $n`) or a unique index. May import `config telemetry env model`; sqlx lives here. To fake it: open `sqlite::memory:`.
+//! $n`) or a unique index. May import `config telemetry env model`; sqlx and rusqlite live here. To fake it: open `sqlite::memory:`.
 //! How to get it wrong: read first and write by what was read, without a guard; or use now() in SQL.
 
 pub mod alerts;
 pub mod attempts;
-mod backup;
 pub mod bulk;
 pub mod bulk_checks;
 pub mod bulk_orders;
@@ -57,6 +57,7 @@ mod row;
 pub mod sessions;
 pub mod situation;
 pub mod sql;
+mod sqlite;
 mod standing;
 pub mod tenants;
 pub mod tokens;
@@ -68,5 +69,5 @@ pub mod webhooks;
 pub use error::{StoreError, StoreResult};
 pub use open::{OpenSettings, Schema, Store};
 pub use row::Row;
-pub use sql::{Stmt, Tx, Value, sql};
+pub use sql::{Stmt, Tx, Value, of_sqlite, sql};
 pub use wake::Wake;

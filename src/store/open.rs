@@ -2,27 +2,22 @@
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
 use std::str::FromStr as _;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{Connection as _, PgConnection, PgPool};
+use tokio::sync::OwnedSemaphorePermit;
 
-use super::{Row, Stmt, StoreError, StoreResult, Tx};
+use super::sqlite::{Line, Source, Wire};
+use super::{Row, Stmt, StoreError, StoreResult, Tx, of_sqlite};
 
 /// How long a writer waits for its turn before it says [`StoreError::Busy`].
 const PATIENCE: Duration = Duration::from_secs(20);
-
-/// Prepared statements that a SQLite connection keeps: more than there are, recordings in their combinations included, so that
-/// none is parsed twice. They are a few kilobytes each.
-const STATEMENTS: usize = 1_000;
-
-/// Pages of the write-ahead log after which it is copied into the file. A page that changes often is copied once for them all;
-/// the log grows to 16 MB.
-const CHECKPOINT_PAGES: &str = "4000";
 
 /// How long a free connection to PostgreSQL is waited for.
 const CONNECTION: Duration = Duration::from_secs(5);
@@ -52,10 +47,12 @@ pub struct Store {
 
 #[derive(Clone)]
 enum Backend {
-    /// SQLite has one writer at a time; a pool of one makes writers queue in order instead of fighting for the lock.
+    /// SQLite has one writer at a time: writers wait in one line, in order, instead of fighting for the lock. The queue has a
+    /// connection of its own, which it gets when it is its turn in that line.
     Sqlite {
-        writer: SqlitePool,
-        reader: SqlitePool,
+        writer: Arc<Line>,
+        reader: Arc<Line>,
+        queue: SqlitePool,
     },
     Postgres(PgPool),
 }
@@ -74,14 +71,19 @@ pub enum Schema {
 impl Store {
     /// Opens the database; makes the file of a SQLite one.
     pub async fn open(settings: &OpenSettings) -> StoreResult<Store> {
+        Self::open_patient(settings, PATIENCE).await
+    }
+
+    /// Opens the database for somebody whose patience with other writers is so long.
+    pub async fn open_patient(settings: &OpenSettings, patience: Duration) -> StoreResult<Store> {
         let backend = if settings.url.starts_with("sqlite:") {
-            open_sqlite(settings).await?
+            open_sqlite(settings, patience)?
         } else if settings.url.starts_with("postgres:") || settings.url.starts_with("postgresql:") {
             // A writer waits for a row as long as SQLite's waits for the file; a process that stopped half-way lets go. A count of
             // the whole fleet takes one core, not all: people are being answered meanwhile.
             let options = PgConnectOptions::from_str(&settings.url)?
                 .application_name("nameplate")
-                .options([("lock_timeout", millis(PATIENCE)), ("idle_in_transaction_session_timeout", millis(ABANDONED))])
+                .options([("lock_timeout", millis(patience)), ("idle_in_transaction_session_timeout", millis(ABANDONED))])
                 .options([("max_parallel_workers_per_gather", "0")]);
             let pool = PgPoolOptions::new()
                 .max_connections(settings.connections)
@@ -107,7 +109,7 @@ impl Store {
     /// Brings the schema up to this binary's version, and its rows with it; refuses one that is newer.
     pub async fn migrate(&self) -> StoreResult<()> {
         let done = match &self.backend {
-            Backend::Sqlite { writer, .. } => sqlx::migrate!("migrations/sqlite").run(writer).await,
+            Backend::Sqlite { queue, .. } => sqlx::migrate!("migrations/sqlite").run(queue).await,
             Backend::Postgres(pool) => sqlx::migrate!("migrations/postgres").run(pool).await,
         };
         done.map_err(|e| match e {
@@ -121,13 +123,18 @@ impl Store {
 
     /// How the schema stands to this binary. Changes nothing.
     pub async fn schema(&self) -> StoreResult<Schema> {
-        const SQLITE: &str = "SELECT COUNT(*) FROM sqlite_master WHERE name = '_sqlx_migrations'";
         const POSTGRES: &str = "SELECT COUNT(to_regclass('_sqlx_migrations'))";
         const APPLIED: &str = "SELECT version FROM _sqlx_migrations WHERE success ORDER BY version";
         let (known, applied): (Vec<i64>, Vec<i64>) = match &self.backend {
-            Backend::Sqlite { reader, .. } => {
-                let begun: i64 = sqlx::query_scalar(SQLITE).fetch_one(reader).await?;
-                let applied = if begun == 0 { vec![] } else { sqlx::query_scalar(APPLIED).fetch_all(reader).await? };
+            Backend::Sqlite { .. } => {
+                let begun = self.query(of_sqlite("SELECT name FROM sqlite_master WHERE name = '_sqlx_migrations'")).await?;
+                let applied = match begun.is_empty() {
+                    true => Vec::new(),
+                    false => {
+                        self.query(of_sqlite("SELECT version FROM _sqlx_migrations WHERE success ORDER BY version")).await?
+                    }
+                };
+                let applied = applied.iter().map(|row| row.int("version")).collect::<StoreResult<_>>()?;
                 (versions(&sqlx::migrate!("migrations/sqlite")), applied)
             }
             Backend::Postgres(pool) => {
@@ -149,14 +156,7 @@ impl Store {
     pub async fn begin(&self) -> StoreResult<Tx> {
         self.trip();
         Ok(match &self.backend {
-            Backend::Sqlite { writer, .. } => {
-                let begun = writer.begin_with("BEGIN IMMEDIATE").await.map_err(|e| match e {
-                    // Writers queue for one connection: to wait there in vain is to wait for another writer.
-                    sqlx::Error::PoolTimedOut => StoreError::Busy,
-                    e => e.into(),
-                })?;
-                Tx::sqlite(begun, Arc::clone(&self.trips))
-            }
+            Backend::Sqlite { writer, .. } => Tx::sqlite(writer.begin(true).await?, Arc::clone(&self.trips)),
             Backend::Postgres(pool) => Tx::postgres(pool.begin().await?, Arc::clone(&self.trips)),
         })
     }
@@ -165,7 +165,7 @@ impl Store {
     pub async fn read(&self) -> StoreResult<Tx> {
         self.trip();
         Ok(match &self.backend {
-            Backend::Sqlite { reader, .. } => Tx::sqlite(reader.begin().await?, Arc::clone(&self.trips)),
+            Backend::Sqlite { reader, .. } => Tx::sqlite(reader.begin(false).await?, Arc::clone(&self.trips)),
             Backend::Postgres(pool) => Tx::postgres(pool.begin().await?, Arc::clone(&self.trips)),
         })
     }
@@ -173,29 +173,32 @@ impl Store {
     /// Runs one statement in a transaction of its own; how many rows it changed.
     pub async fn execute(&self, stmt: Stmt) -> StoreResult<u64> {
         self.trip();
-        stmt.execute_on(&self.writing()).await
+        match &self.backend {
+            Backend::Sqlite { writer, .. } => writer.turn().await?.alone(stmt.checked()?, Wire::execute).await,
+            Backend::Postgres(pool) => stmt.execute_on(pool).await,
+        }
     }
 
     /// Runs one writing statement with RETURNING in a transaction of its own; the first row it gives back.
     pub async fn fetch_optional(&self, stmt: Stmt) -> StoreResult<Option<Row>> {
         self.trip();
-        Ok(stmt.fetch_on(&self.writing()).await?.into_iter().next())
+        Ok(match &self.backend {
+            Backend::Sqlite { writer, .. } => {
+                writer.turn().await?.alone(stmt.checked()?, Wire::rows).await?.into_iter().next().map(Row::Sqlite)
+            }
+            Backend::Postgres(pool) => stmt.fetch_on(pool).await?.into_iter().next(),
+        })
     }
 
     /// All rows of one query, on its own; on SQLite it waits for no writer.
     pub async fn query(&self, stmt: Stmt) -> StoreResult<Vec<Row>> {
         self.trip();
-        let pool = match &self.backend {
-            Backend::Sqlite { reader, .. } => super::sql::Pool::Sqlite(reader),
-            Backend::Postgres(pool) => super::sql::Pool::Postgres(pool),
-        };
-        stmt.fetch_on(&pool).await
-    }
-
-    fn writing(&self) -> super::sql::Pool<'_> {
         match &self.backend {
-            Backend::Sqlite { writer, .. } => super::sql::Pool::Sqlite(writer),
-            Backend::Postgres(pool) => super::sql::Pool::Postgres(pool),
+            Backend::Sqlite { reader, .. } => {
+                let (_, rows) = reader.turn().await?.rows(stmt.checked()?).await?;
+                Ok(rows.into_iter().map(Row::Sqlite).collect())
+            }
+            Backend::Postgres(pool) => stmt.fetch_on(pool).await,
         }
     }
 
@@ -203,10 +206,19 @@ impl Store {
     /// table and is for the start. PostgreSQL does this by itself.
     pub async fn optimize(&self, all: bool) -> StoreResult<()> {
         if let Backend::Sqlite { writer, .. } = &self.backend {
-            let pragma = if all { "PRAGMA optimize = 0x10002" } else { "PRAGMA optimize" };
-            sqlx::query(pragma).execute(writer).await?;
+            let pragma = if all { of_sqlite("PRAGMA optimize = 0x10002") } else { of_sqlite("PRAGMA optimize") };
+            writer.turn().await?.bare(pragma).await?;
         }
         Ok(())
+    }
+
+    /// Writes a whole, compact copy of a SQLite database to a file that does not exist yet, while it is in use. False for
+    /// PostgreSQL, which brings its own tools.
+    pub async fn copy_to(&self, file: &Path) -> StoreResult<bool> {
+        let Backend::Sqlite { writer, .. } = &self.backend else { return Ok(false) };
+        let path = file.to_str().ok_or_else(|| StoreError::unavailable("the path of the copy is not UTF-8"))?;
+        writer.turn().await?.bare(of_sqlite("VACUUM INTO $1").bind(path)).await?;
+        Ok(true)
     }
 
     /// Round trips made so far, for the benchmark that keeps a step under its bound.
@@ -214,10 +226,10 @@ impl Store {
         self.trips.load(Ordering::Relaxed)
     }
 
-    /// The writing SQLite pool, for the queue.
+    /// The queue's connection to SQLite.
     pub fn sqlite_pool(&self) -> Option<&SqlitePool> {
         match &self.backend {
-            Backend::Sqlite { writer, .. } => Some(writer),
+            Backend::Sqlite { queue, .. } => Some(queue),
             Backend::Postgres(_) => None,
         }
     }
@@ -233,7 +245,8 @@ impl Store {
     /// Waits until running statements ended and closes every connection.
     pub async fn close(&self) {
         match &self.backend {
-            Backend::Sqlite { writer, reader } => {
+            Backend::Sqlite { writer, reader, queue } => {
+                queue.close().await;
                 reader.close().await;
                 writer.close().await;
             }
@@ -282,39 +295,66 @@ fn make_file(options: &SqliteConnectOptions) {
     }
 }
 
-async fn open_sqlite(settings: &OpenSettings) -> StoreResult<Backend> {
+fn open_sqlite(settings: &OpenSettings, patience: Duration) -> StoreResult<Backend> {
     let options = SqliteConnectOptions::from_str(&settings.url)?
         .create_if_missing(true)
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Full)
         .foreign_keys(true)
-        .statement_cache_capacity(STATEMENTS)
-        .pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
-        .busy_timeout(PATIENCE);
+        .busy_timeout(patience);
     let in_memory = settings.url.contains(":memory:");
     if !in_memory {
         make_file(&options);
     }
-    // A pool of one that is never emptied: the queue of writers, and for a database in memory the database itself.
-    // A connection is not pinged when it is taken: it cannot have died, and whoever gave up during the ping would close it.
-    let pool = || SqlitePoolOptions::new().test_before_acquire(false).acquire_timeout(PATIENCE);
-    let writer = pool()
+    let name = options.get_filename().to_str().ok_or_else(|| StoreError::unavailable("the database's path is not UTF-8"))?;
+    let source = Source { name: name.to_owned(), in_memory, reads_only: false };
+    let writer = Line::open(source.clone(), 1, patience)?;
+    let reader = match in_memory {
+        true => Arc::clone(&writer),
+        // A write that strays onto a reader would fight the writer for the file; it fails at once instead.
+        false => Line::open(Source { reads_only: true, ..source }, settings.connections, patience)?,
+    };
+    let queue = queues_pool(&writer, options);
+    Ok(Backend::Sqlite { writer, reader, queue })
+}
+
+/// The pool of one connection that the queue has, which stands in line with all other writers: nobody fights for the file. Its
+/// connection is not pinged when it is taken: it cannot have died.
+fn queues_pool(writer: &Arc<Line>, options: SqliteConnectOptions) -> SqlitePool {
+    let place: Arc<Mutex<Option<OwnedSemaphorePermit>>> = Arc::default();
+    let held = move || Arc::clone(&place);
+    let (first, again, back) = (held(), held(), held());
+    let (line_of_first, line_of_again) = (Arc::clone(writer), Arc::clone(writer));
+    let keep = |place: &Mutex<Option<OwnedSemaphorePermit>>, permit| {
+        *place.lock().unwrap_or_else(PoisonError::into_inner) = permit;
+    };
+    let closed = |e: StoreError| sqlx::Error::Configuration(e.into());
+    SqlitePoolOptions::new()
         .max_connections(1)
-        .min_connections(1)
+        .min_connections(0)
         .idle_timeout(None)
         .max_lifetime(None)
-        .connect_with(options.clone())
-        .await?;
-    let reader = if in_memory {
-        writer.clone()
-    } else {
-        pool()
-            .max_connections(settings.connections)
-            // A write that strays onto a reader would fight the writer for the file; it fails at once instead.
-            .connect_with(options.pragma("query_only", "ON"))
-            .await?
-    };
-    Ok(Backend::Sqlite { writer, reader })
+        .test_before_acquire(false)
+        .acquire_timeout(PATIENCE)
+        .after_connect(move |_, _| {
+            let (line, place) = (Arc::clone(&line_of_first), Arc::clone(&first));
+            Box::pin(async move {
+                keep(&place, Some(line.place().await.map_err(closed)?));
+                Ok(())
+            })
+        })
+        .before_acquire(move |_, _| {
+            let (line, place) = (Arc::clone(&line_of_again), Arc::clone(&again));
+            Box::pin(async move {
+                keep(&place, Some(line.place().await.map_err(closed)?));
+                Ok(true)
+            })
+        })
+        .after_release(move |_, _| {
+            keep(&back, None);
+            Box::pin(std::future::ready(Ok(true)))
+        })
+        .connect_lazy_with(options)
 }
 
 #[cfg(test)]

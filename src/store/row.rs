@@ -2,10 +2,11 @@
 
 use std::str::FromStr;
 
+use rusqlite::types::Value as Cell;
 use serde::de::DeserializeOwned;
 use sqlx::postgres::PgRow;
-use sqlx::sqlite::SqliteRow;
 
+use super::sqlite::SqliteRow;
 use super::{StoreError, StoreResult};
 use crate::model::moment::Moment;
 
@@ -18,16 +19,21 @@ pub enum Row {
 }
 
 macro_rules! get {
-    ($row:expr, Option<$ty:ty>, $column:expr, $expected:literal) => {{
-        let got: Result<Option<$ty>, sqlx::Error> = match $row {
-            Row::Sqlite(r) => sqlx::Row::try_get(r, $column),
-            Row::Postgres(r) => sqlx::Row::try_get(r, $column),
+    ($row:expr, $ty:ty, $cell:ident, $column:expr, $expected:literal) => {{
+        let got: Result<Option<$ty>, String> = match $row {
+            Row::Sqlite(r) => match r.cell($column) {
+                Some(Cell::Null) => Ok(None),
+                Some(Cell::$cell(value)) => Ok(Some(value.to_owned())),
+                Some(other) => Err(format!("{other:?}").chars().take(80).collect()),
+                None => Err("no such column".to_owned()),
+            },
+            Row::Postgres(r) => sqlx::Row::try_get(r, $column).map_err(|e| e.to_string()),
         };
-        got.map_err(|e| StoreError::Inconsistent { column: $column.to_owned(), seen: e.to_string(), expected: $expected })
+        got.map_err(|seen| StoreError::Inconsistent { column: $column.to_owned(), seen, expected: $expected })
     }};
 }
 
-/// A value that must be there. The driver for SQLite would read a null as 0, or as an empty text, without a word.
+/// A value that must be there.
 fn present<T>(got: Option<T>, column: &str, expected: &'static str) -> StoreResult<T> {
     got.ok_or_else(|| StoreError::Inconsistent { column: column.to_owned(), seen: "null".to_owned(), expected })
 }
@@ -48,7 +54,7 @@ impl Row {
 
     /// A text or nothing.
     pub fn opt_text(&self, column: &str) -> StoreResult<Option<String>> {
-        get!(self, Option<String>, column, "a text or null")
+        get!(self, String, Text, column, "a text or null")
     }
 
     /// A whole number.
@@ -58,7 +64,7 @@ impl Row {
 
     /// A whole number or nothing.
     pub fn opt_int(&self, column: &str) -> StoreResult<Option<i64>> {
-        get!(self, Option<i64>, column, "a whole number or null")
+        get!(self, i64, Integer, column, "a whole number or null")
     }
 
     /// Bytes.
@@ -68,7 +74,7 @@ impl Row {
 
     /// Bytes or nothing.
     pub fn opt_blob(&self, column: &str) -> StoreResult<Option<Vec<u8>>> {
-        get!(self, Option<Vec<u8>>, column, "bytes or null")
+        get!(self, Vec<u8>, Blob, column, "bytes or null")
     }
 
     /// A moment.

@@ -1,19 +1,18 @@
 //! The seam between portable statements and the two databases.
 //!
 //! A [`Stmt`] is a text with `$n` placeholders and its values. A transaction runs statements one by one, or several that do
-//! not depend on each other's results as one [`Tx::batch`]: PostgreSQL gets them as one statement of data-modifying CTEs,
-//! SQLite as one hand-over to its thread. A step of the one door therefore ends in three round trips, however much it
-//! records. Inside a batch no two statements may touch the same row, and none sees what another wrote.
+//! not depend on each other's results as one [`Tx::batch`]: PostgreSQL gets them as one statement of data-modifying CTEs.
+//! A step of the one door therefore ends in three round trips, however much it records. Inside a batch no two statements may
+//! touch the same row, and none sees what another wrote.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use futures::TryStreamExt as _;
 use sqlx::postgres::PgArguments;
-use sqlx::sqlite::SqliteArguments;
-use sqlx::{Arguments as _, AssertSqlSafe, Either, Executor as _, Postgres, Sqlite, Transaction};
+use sqlx::{Arguments as _, AssertSqlSafe, Postgres, Transaction};
 
+use super::sqlite::{SqliteRow, Turn};
 use super::{Row, StoreError, StoreResult};
 use crate::model::moment::Moment;
 
@@ -56,11 +55,17 @@ into_value! {
 pub struct Stmt {
     text: &'static str,
     values: Vec<Value>,
+    long: bool,
 }
 
 /// Begins a statement.
 pub fn sql(text: &'static str) -> Stmt {
-    Stmt { text, values: Vec::new() }
+    Stmt { text, values: Vec::new(), long: false }
+}
+
+/// Begins a statement that SQLite alone understands.
+pub fn of_sqlite(text: &'static str) -> Stmt {
+    sql(text)
 }
 
 impl Stmt {
@@ -71,9 +76,27 @@ impl Stmt {
         self
     }
 
+    /// Says that it may go through many rows: on SQLite it runs on a thread of its own, where it holds up no other task.
+    #[must_use]
+    pub fn long(self) -> Self {
+        Stmt { long: true, ..self }
+    }
+
+    pub(super) fn text(&self) -> &'static str {
+        self.text
+    }
+
+    pub(super) fn values(&self) -> &[Value] {
+        &self.values
+    }
+
+    pub(super) fn is_long(&self) -> bool {
+        self.long
+    }
+
     /// That as many values are bound as the text asks for. SQLite would read a missing one as null without a word, and in
     /// a batch a statement would take its neighbour's.
-    fn checked(self) -> StoreResult<Self> {
+    pub(super) fn checked(self) -> StoreResult<Self> {
         let asked = highest_placeholder(self.text);
         if asked == self.values.len() {
             return Ok(self);
@@ -86,53 +109,22 @@ impl Stmt {
     }
 }
 
-/// The pool on which a statement runs by itself.
-pub(super) enum Pool<'a> {
-    Sqlite(&'a sqlx::SqlitePool),
-    Postgres(&'a sqlx::PgPool),
-}
-
+/// How a statement runs by itself on PostgreSQL.
 impl Stmt {
-    pub(super) async fn execute_on(self, pool: &Pool<'_>) -> StoreResult<u64> {
+    pub(super) async fn execute_on(self, pool: &sqlx::PgPool) -> StoreResult<u64> {
         let stmt = self.checked()?;
-        Ok(match pool {
-            Pool::Sqlite(p) => {
-                sqlx::query_with(stmt.text, sqlite_arguments(stmt.values)?).execute(*p).await?.rows_affected()
-            }
-            Pool::Postgres(p) => sqlx::query_with(stmt.text, pg_arguments(stmt.values)?).execute(*p).await?.rows_affected(),
-        })
+        Ok(sqlx::query_with(stmt.text, pg_arguments(stmt.values)?).execute(pool).await?.rows_affected())
     }
 
-    pub(super) async fn fetch_on(self, pool: &Pool<'_>) -> StoreResult<Vec<Row>> {
+    pub(super) async fn fetch_on(self, pool: &sqlx::PgPool) -> StoreResult<Vec<Row>> {
         let stmt = self.checked()?;
-        Ok(match pool {
-            Pool::Sqlite(p) => {
-                let rows = sqlx::query_with(stmt.text, sqlite_arguments(stmt.values)?).fetch_all(*p).await?;
-                rows.into_iter().map(Row::Sqlite).collect()
-            }
-            Pool::Postgres(p) => {
-                let rows = sqlx::query_with(stmt.text, pg_arguments(stmt.values)?).fetch_all(*p).await?;
-                rows.into_iter().map(Row::Postgres).collect()
-            }
-        })
+        let rows = sqlx::query_with(stmt.text, pg_arguments(stmt.values)?).fetch_all(pool).await?;
+        Ok(rows.into_iter().map(Row::Postgres).collect())
     }
 }
 
 fn pg_arguments(values: Vec<Value>) -> StoreResult<PgArguments> {
     let mut arguments = PgArguments::default();
-    for value in values {
-        match value {
-            Value::Text(v) => arguments.add(v),
-            Value::Int(v) => arguments.add(v),
-            Value::Blob(v) => arguments.add(v),
-        }
-        .map_err(StoreError::unavailable)?;
-    }
-    Ok(arguments)
-}
-
-fn sqlite_arguments(values: Vec<Value>) -> StoreResult<SqliteArguments> {
-    let mut arguments = SqliteArguments::default();
     for value in values {
         match value {
             Value::Text(v) => arguments.add(v),
@@ -169,7 +161,8 @@ fn shift_placeholders(text: &str, by: usize, out: &mut String) {
 
 /// Which database a transaction runs on.
 enum Inner {
-    Sqlite(Transaction<'static, Sqlite>),
+    /// Nothing once a statement failed: it is rolled back then, as PostgreSQL would refuse all that follows.
+    Sqlite(Option<Turn>),
     Postgres(Transaction<'static, Postgres>),
 }
 
@@ -180,9 +173,26 @@ pub struct Tx {
     after_commit: Vec<Box<dyn FnOnce() + Send>>,
 }
 
+fn given_up() -> StoreError {
+    StoreError::unavailable("the transaction was given up by what failed before")
+}
+
+/// Runs one statement in a SQLite transaction.
+async fn on_sqlite(held: &mut Option<Turn>, stmt: Stmt) -> StoreResult<u64> {
+    let (turn, changed) = held.take().ok_or_else(given_up)?.execute(stmt.checked()?).await?;
+    *held = Some(turn);
+    Ok(changed)
+}
+
+async fn rows_on_sqlite(held: &mut Option<Turn>, stmt: Stmt) -> StoreResult<Vec<SqliteRow>> {
+    let (turn, rows) = held.take().ok_or_else(given_up)?.rows(stmt.checked()?).await?;
+    *held = Some(turn);
+    Ok(rows)
+}
+
 impl Tx {
-    pub(super) fn sqlite(tx: Transaction<'static, Sqlite>, trips: Arc<AtomicU64>) -> Self {
-        Tx { inner: Inner::Sqlite(tx), trips, after_commit: Vec::new() }
+    pub(super) fn sqlite(turn: Turn, trips: Arc<AtomicU64>) -> Self {
+        Tx { inner: Inner::Sqlite(Some(turn)), trips, after_commit: Vec::new() }
     }
 
     pub(super) fn postgres(tx: Transaction<'static, Postgres>, trips: Arc<AtomicU64>) -> Self {
@@ -196,34 +206,25 @@ impl Tx {
     /// Runs a statement; how many rows it changed.
     pub async fn execute(&mut self, stmt: Stmt) -> StoreResult<u64> {
         self.trip();
-        let stmt = stmt.checked()?;
-        Ok(match &mut self.inner {
-            Inner::Sqlite(tx) => {
-                sqlx::query_with(stmt.text, sqlite_arguments(stmt.values)?).execute(&mut **tx).await?.rows_affected()
-            }
+        match &mut self.inner {
+            Inner::Sqlite(held) => on_sqlite(held, stmt).await,
             Inner::Postgres(tx) => {
-                sqlx::query_with(stmt.text, pg_arguments(stmt.values)?).execute(&mut **tx).await?.rows_affected()
+                let stmt = stmt.checked()?;
+                Ok(sqlx::query_with(stmt.text, pg_arguments(stmt.values)?).execute(&mut **tx).await?.rows_affected())
             }
-        })
+        }
     }
 
     /// All rows of a query.
     pub async fn fetch_all(&mut self, stmt: Stmt) -> StoreResult<Vec<Row>> {
         self.trip();
-        let stmt = stmt.checked()?;
         Ok(match &mut self.inner {
-            Inner::Sqlite(tx) => sqlx::query_with(stmt.text, sqlite_arguments(stmt.values)?)
-                .fetch_all(&mut **tx)
-                .await?
-                .into_iter()
-                .map(Row::Sqlite)
-                .collect(),
-            Inner::Postgres(tx) => sqlx::query_with(stmt.text, pg_arguments(stmt.values)?)
-                .fetch_all(&mut **tx)
-                .await?
-                .into_iter()
-                .map(Row::Postgres)
-                .collect(),
+            Inner::Sqlite(held) => rows_on_sqlite(held, stmt).await?.into_iter().map(Row::Sqlite).collect(),
+            Inner::Postgres(tx) => {
+                let stmt = stmt.checked()?;
+                let rows = sqlx::query_with(stmt.text, pg_arguments(stmt.values)?).fetch_all(&mut **tx).await?;
+                rows.into_iter().map(Row::Postgres).collect()
+            }
         })
     }
 
@@ -234,39 +235,27 @@ impl Tx {
 
     /// Runs independent statements in one round trip; how many rows each changed.
     pub async fn batch(&mut self, stmts: Vec<Stmt>) -> StoreResult<Vec<u64>> {
-        if stmts.len() == 1 {
-            let mut changed = Vec::with_capacity(1);
+        let count = stmts.len();
+        if count == 0 {
+            return Ok(Vec::new());
+        }
+        let mut changed = Vec::with_capacity(count);
+        if count == 1 {
             for stmt in stmts {
                 changed.push(self.execute(stmt).await?);
             }
             return Ok(changed);
         }
-        if stmts.is_empty() {
-            return Ok(Vec::new());
-        }
         self.trip();
-        let count = stmts.len();
-        let mut text = String::new();
-        let mut values = Vec::new();
         match &mut self.inner {
-            Inner::Sqlite(tx) => {
+            Inner::Sqlite(held) => {
                 for stmt in stmts {
-                    let stmt = stmt.checked()?;
-                    shift_placeholders(stmt.text, values.len(), &mut text);
-                    text.push(';');
-                    values.extend(stmt.values);
-                }
-                let query = sqlx::query_with(AssertSqlSafe(text), sqlite_arguments(values)?);
-                let mut changed = Vec::with_capacity(count);
-                let mut results = (&mut **tx).fetch_many(query);
-                while let Some(step) = results.try_next().await? {
-                    if let Either::Left(done) = step {
-                        changed.push(done.rows_affected());
-                    }
+                    changed.push(on_sqlite(held, stmt).await?);
                 }
                 Ok(changed)
             }
             Inner::Postgres(tx) => {
+                let (mut text, mut values) = (String::new(), Vec::new());
                 for (i, stmt) in stmts.into_iter().enumerate() {
                     let stmt = stmt.checked()?;
                     let _ = write!(text, "{} s{i} AS (", if i == 0 { "WITH" } else { "," });
@@ -293,15 +282,7 @@ impl Tx {
         self.after_commit.push(Box::new(act));
     }
 
-    /// The raw SQLite transaction, for the queue that enqueues inside ours.
-    pub fn as_sqlite(&mut self) -> Option<&mut Transaction<'static, Sqlite>> {
-        match &mut self.inner {
-            Inner::Sqlite(tx) => Some(tx),
-            Inner::Postgres(_) => None,
-        }
-    }
-
-    /// The raw PostgreSQL transaction, for the queue that enqueues inside ours.
+    /// The raw PostgreSQL transaction, for the queue that enqueues inside ours; nothing on SQLite.
     pub fn as_postgres(&mut self) -> Option<&mut Transaction<'static, Postgres>> {
         match &mut self.inner {
             Inner::Sqlite(_) => None,
@@ -313,7 +294,7 @@ impl Tx {
     pub async fn commit(self) -> StoreResult<()> {
         self.trip();
         match self.inner {
-            Inner::Sqlite(tx) => tx.commit().await?,
+            Inner::Sqlite(held) => held.ok_or_else(given_up)?.commit().await?,
             Inner::Postgres(tx) => tx.commit().await?,
         }
         for act in self.after_commit {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use nameplate::app::advance::{Advanced, advance};
 use nameplate::app::{App, account, check, dispatch};
 use nameplate::model::id::DomainId;
-use nameplate::store::sql;
+use nameplate::store::{of_sqlite, sql};
 
 use crate::support::rig::Rig;
 
@@ -52,8 +52,8 @@ async fn sqlx_count(rig: &Rig, text: &str, id: &DomainId) -> i64 {
 
 /// Makes the database refuse every write, or take them again.
 async fn read_only(rig: &Rig, on: bool) {
-    let pragma = if on { "PRAGMA query_only = ON" } else { "PRAGMA query_only = OFF" };
-    sqlx::query(pragma).execute(rig.app.store.sqlite_pool().unwrap()).await.unwrap();
+    let pragma = if on { of_sqlite("PRAGMA query_only = ON") } else { of_sqlite("PRAGMA query_only = OFF") };
+    rig.app.store.execute(pragma).await.unwrap();
 }
 
 /// One step that is stopped at this boundary, while `meanwhile` happens; then it goes on for so long at most.

@@ -2,8 +2,8 @@
 //!
 //! apalis fetches, hands out and acknowledges; everything it does not do well is kept away from it. An alarm is pushed in
 //! the caller's transaction. The handler always succeeds: an error or a panic leaves the row due, and the sweep sets a new
-//! alarm. A worker that the database threw out is started again under a new name, after a pause. The queue uses the
-//! store's pool, also on SQLite, where that is one connection: in line with all other writers, nobody fights for the file.
+//! alarm. A worker that the database threw out is started again under a new name, after a pause. On SQLite the
+//! queue has one connection of its own, which stands in line with all other writers: nobody fights for the file.
 //!
 //! - [`table`] migrates, pushes, counts and deletes;
 //! - [`bell`] decides when the worker looks for alarms;
@@ -22,6 +22,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
+use ulid::Ulid;
 
 use self::bell::Bell;
 use self::worker::Duty;
@@ -82,7 +83,10 @@ impl Queue {
 
     async fn set(&self, tx: &mut Tx, id: &DomainId, at: Moment, priority: usize) -> StoreResult<()> {
         let alarm = Alarm { domain_id: id.as_str().to_owned() };
-        table::push(tx, &alarm, table::run_at(at, self.env.now()), priority).await?;
+        let now = self.env.now();
+        let chance = self.env.id_bytes().into_iter().fold(0, |sum, byte| sum << 8 | u128::from(byte));
+        let id = Ulid::from_parts(u64::try_from(now.secs()).unwrap_or(0) * 1_000, chance);
+        table::push(tx, id, &alarm, table::run_at(at, now), priority).await?;
         let bell = Arc::clone(&self.bell);
         tx.after_commit(move || bell.ring());
         Ok(())

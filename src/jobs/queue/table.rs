@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use apalis::prelude::TaskBuilder;
+use apalis::prelude::{Task, TaskBuilder, TaskId};
 use apalis_postgres::PostgresStorage;
 use apalis_sqlite::SqliteStorage;
+use ulid::Ulid;
 
 use super::Alarm;
 use crate::model::moment::Moment;
-use crate::store::{Store, StoreError, StoreResult, Tx};
+use crate::store::{Stmt, Store, StoreError, StoreResult, Tx, of_sqlite};
 
 /// The queue's name in its tables.
 pub(super) const QUEUE: &str = "domains";
@@ -56,16 +57,35 @@ pub(super) fn run_at(at: Moment, now: Moment) -> u64 {
 }
 
 /// Sets an alarm in the caller's transaction.
-pub(super) async fn push(tx: &mut Tx, alarm: &Alarm, run_at: u64, priority: usize) -> StoreResult<()> {
+pub(super) async fn push(tx: &mut Tx, id: Ulid, alarm: &Alarm, run_at: u64, priority: usize) -> StoreResult<()> {
     let args = serde_json::to_vec(alarm).map_err(unavailable)?;
     // One attempt: a second one is the sweep's to decide.
-    let task = TaskBuilder::new(args).run_at_timestamp(run_at).priority(priority).max_attempts(1).build();
-    if let Some(tx) = tx.as_sqlite() {
-        apalis_sqlite::queries::push_tasks(&mut **tx, QUEUE, &[task]).await.map_err(unavailable)?;
-    } else if let Some(tx) = tx.as_postgres() {
-        apalis_postgres::queries::push_tasks(&mut **tx, QUEUE, vec![task]).await.map_err(unavailable)?;
+    let task = TaskBuilder::new(args)
+        .task_id(TaskId::from_ulid(id))
+        .run_at_timestamp(run_at)
+        .priority(priority)
+        .max_attempts(1)
+        .build();
+    match tx.as_postgres() {
+        Some(tx) => apalis_postgres::queries::push_tasks(&mut **tx, QUEUE, vec![task]).await.map_err(unavailable)?,
+        None => drop(tx.execute(job(&task, id)).await?),
     }
     Ok(())
+}
+
+/// The row that apalis-sqlite would write, which wants a connection of another kind than our transactions have.
+fn job(task: &Task<Vec<u8>>, id: Ulid) -> Stmt {
+    let number = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
+    of_sqlite(
+        "INSERT INTO Jobs (job, id, job_type, status, attempts, max_attempts, run_at, priority, metadata) \
+         VALUES ($1, $2, $3, 'Pending', 0, $4, $5, $6, '{}')",
+    )
+    .bind(task.args.as_slice())
+    .bind(id.to_string())
+    .bind(QUEUE)
+    .bind(number(task.max_attempts().unwrap_or(1)))
+    .bind(task.run_at().map_or(0, |at| i64::try_from(at).unwrap_or(0)))
+    .bind(number(task.priority().unwrap_or_default()))
 }
 
 pub(super) async fn waiting(store: &Store) -> StoreResult<u64> {

@@ -57,6 +57,8 @@ const FAR_SIDE_MAY: &[&str] = &[
 /// Crates (or their common beginning) that have a home, and the files and folders that are it.
 const HOMES: &[(&str, &[&str])] = &[
     ("sqlx", &["store", "jobs/queue"]),
+    ("rusqlite", &["store/sqlite", "store/row"]),
+    ("ulid", &["jobs/queue"]),
     ("apalis", &["jobs/queue"]),
     ("instant_acme", &["acme"]),
     ("hickory_", &["dns", "sandbox"]),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use futures::future::join_all;
 use nameplate::model::id::DomainId;
@@ -264,19 +265,14 @@ async fn a_store_whose_connections_were_cut_goes_on() {
 #[tokio::test]
 async fn a_writer_that_waits_too_long_is_told_to_try_again() {
     for_each_store(async |test| {
-        let Some(other) = test.reopened().await else { return assert!(test.store.optimize(true).await.is_ok()) };
+        let Some(other) = test.reopened_by_the_impatient(Duration::from_millis(50)).await else {
+            return assert!(test.store.optimize(true).await.is_ok());
+        };
         test.store.execute(seed::tenant(&tenant_id(0), "acme")).await.unwrap();
         let raise = || sql("UPDATE tenants SET version = 2");
         let mut first = test.store.begin().await.unwrap();
         first.execute(raise()).await.unwrap();
-        let waited = if test.kind == Kind::Postgres {
-            let mut second = other.begin().await.unwrap();
-            second.execute(sql("SET LOCAL lock_timeout = '50ms'")).await.unwrap();
-            second.execute(raise()).await
-        } else {
-            other.execute(sql("PRAGMA busy_timeout = 50")).await.unwrap();
-            other.begin().await.map(|_| 0)
-        };
+        let waited = other.execute(raise()).await;
         assert!(matches!(waited, Err(StoreError::Busy)), "{waited:?}");
         drop(first);
         other.close().await;

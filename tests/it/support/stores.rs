@@ -63,6 +63,12 @@ impl TestStore {
         if self.kind == Kind::SqliteMemory { None } else { Some(open(&self.url).await) }
     }
 
+    /// The same for somebody who waits only so long for other writers.
+    pub async fn reopened_by_the_impatient(&self, patience: Duration) -> Option<Store> {
+        let settings = OpenSettings { url: self.url.clone(), connections: 1 };
+        if self.kind == Kind::SqliteMemory { None } else { Some(Store::open_patient(&settings, patience).await.unwrap()) }
+    }
+
     /// Cuts every connection to the database, as a restart or a firewall does; false where there is nothing to cut.
     pub async fn cut(&self) -> bool {
         let Some(name) = &self.database else { return false };
