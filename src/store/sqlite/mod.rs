@@ -6,7 +6,7 @@
 //! a statement that says itself that it is [`long`](super::Stmt::long). A database in memory has none of these.
 //!
 //! - [`wire`] is one connection: statements kept prepared, their values bound by number, their rows owned;
-//! - [`line`] is where tasks wait for a connection: one for writers, in order, several for readers; [`line::Turn`] is a place
+//! - [`mod@line`] is where tasks wait for a connection: one for writers, in order, several for readers; [`line::Turn`] is a place
 //!   at its head, which rolls back what was not committed when it is let go of.
 //!
 //! Whoever waits for the file's lock, because another process writes, waits asleep and not on a thread of the runtime. To get it
