@@ -9,6 +9,7 @@ use super::claim::Claim;
 use super::evidence::{Check, Evidence, Tie, Verdict};
 use super::hostname::Hostname;
 use super::id::{AttemptId, CertificateId, DomainId, GrantId, IssuerId, TenantId};
+use super::letting_go::LettingGo;
 use super::limits::Limits;
 use super::look;
 use super::moment::Moment;
@@ -257,7 +258,7 @@ pub struct OpenIntent {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(
     missing_docs,
-    reason = "each field is one of the types above, a count of edges, the lap of imported names, or what its import is held by"
+    reason = "each field is one of the types above, a count of edges, the lap of imported names, how names are let go of, since when a restored system recovers, or what its import is held by"
 )]
 pub struct Situation {
     pub domain: Domain,
@@ -276,6 +277,10 @@ pub struct Situation {
     pub counted_edges: usize,
     pub min_edges: usize,
     pub lap: Duration,
+    pub letting_go: LettingGo,
+    pub recovering_since: Option<Moment>,
+    /// The end of a certificate that edges serve the name with and that a restored database does not have.
+    pub remembered_until: Option<Moment>,
 }
 
 /// Who asks for looks without being somebody who waits for them.

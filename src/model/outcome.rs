@@ -185,6 +185,11 @@ pub enum Write {
     RouteGone,
     /// Keys of the domain's certificates and orders are destroyed.
     DestroyKeys,
+    /// The certificates of this domain that are still good are revoked at their CA, when that can be.
+    Revoke {
+        /// Whose.
+        of: DomainId,
+    },
     /// These edges missed a token for too long.
     EdgesLost(Vec<EdgeId>),
 }

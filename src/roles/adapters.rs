@@ -59,6 +59,7 @@ pub(super) fn settings(config: &Config) -> Settings {
         apex_target: config.routing.apex_target.as_ref().map(|name| Hostname::trusted(name.as_str())),
         preflight: config.reach.preflight,
         min_edges: usize::try_from(config.feed.min_edges).unwrap_or(usize::MAX),
+        letting_go: config.letting_go,
     }
 }
 

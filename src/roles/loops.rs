@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::app::alerts::AlertSettings;
 use crate::app::connect::Finder;
 use crate::app::notify::Notifier;
-use crate::app::{App, account, alerts, bulk, dispatch, lap, offboard, renewal, routine};
+use crate::app::{App, account, alerts, bulk, dispatch, lap, offboard, renewal, resting, restore, revoke, routine};
 use crate::feed::Feed;
 use crate::jobs::door::Door;
 use crate::jobs::queue::Queue;
@@ -30,6 +30,9 @@ const OFFERS: Duration = Duration::from_secs(5);
 const IMPORTS: Duration = Duration::from_secs(3);
 /// The routine looks' batches follow the day this closely.
 const ROUTINE: Duration = Duration::from_secs(60);
+
+/// How often names at rest are looked for that are to be looked at.
+const RESTING: Duration = Duration::from_secs(60);
 
 /// How often certificates are looked for about which a CA is to be asked.
 const WINDOWS: Duration = Duration::from_secs(60);
@@ -78,6 +81,18 @@ pub(super) fn schedule(app: &App, feed: &Feed, queue: &Queue, finder: Option<Fin
         .when("routine looks", Arc::default(), ROUTINE, {
             let app = app.clone();
             move || looks(app.clone())
+        })
+        .when("names at rest", Arc::default(), RESTING, {
+            let app = app.clone();
+            move || rests(app.clone())
+        })
+        .when("what edges remember", Arc::default(), RESTING, {
+            let app = app.clone();
+            move || remembered(app.clone())
+        })
+        .when("revocations", Arc::default(), RESTING, {
+            let app = app.clone();
+            move || revocations(app.clone())
         })
         .when("renewal windows", Arc::default(), WINDOWS, {
             let app = app.clone();
@@ -156,6 +171,33 @@ async fn looks(app: App) -> Option<Moment> {
             None
         }
     }
+}
+
+async fn rests(app: App) -> Option<Moment> {
+    match resting::round(&app).await {
+        Ok(round) => round.next,
+        Err(error) => {
+            tracing::warn!(error = %Chain(&error), "names at rest could not be looked at; trying again");
+            None
+        }
+    }
+}
+
+async fn remembered(app: App) -> Option<Moment> {
+    match restore::settle(&app).await {
+        Ok(done) => (done > 0).then(|| app.env.now()),
+        Err(error) => {
+            tracing::warn!(error = %Chain(&error), "what edges remember could not be settled; trying again");
+            None
+        }
+    }
+}
+
+async fn revocations(app: App) -> Option<Moment> {
+    if let Err(error) = revoke::round(&app).await {
+        tracing::warn!(error = %Chain(&error), "certificates could not be revoked; trying again");
+    }
+    None
 }
 
 async fn windows(app: App) -> Option<Moment> {

@@ -21,6 +21,7 @@ use crate::model::domain::RoutingMode;
 use crate::model::feed::{HostAction, Position};
 use crate::model::hostname::Hostname;
 use crate::model::id::{DomainId, EdgeId, IssuerId, TenantId};
+use crate::model::letting_go::LettingGo;
 use crate::model::limits::{self, LimitName};
 use crate::model::look::Platform;
 use crate::model::moment::Moment;
@@ -242,6 +243,7 @@ fn settings() -> Settings {
         routing_mode: RoutingMode::PerTenant,
         shared_target: None,
         apex_target: None,
+        letting_go: LettingGo::default(),
         min_edges: 1,
         preflight: true,
     }

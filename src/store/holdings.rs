@@ -13,6 +13,7 @@ pub(super) fn take(d: &Domain, ends_quarantine_of: Option<&str>, now: Moment) ->
          VALUES ($1, $2, $3, 'held', 1, $4, 0) \
          ON CONFLICT (hostname) DO UPDATE SET domain_id = excluded.domain_id, tenant_id = excluded.tenant_id, \
            state = 'held', term = holdings.term + 1, since = excluded.since, looks_off = 0, first_off_at = NULL, \
+           watch_at = NULL, dangles_since = NULL, reminded_at = NULL, \
            successor_id = NULL, successor_at = NULL, successor_counted = 0, successor_seen_at = NULL \
          WHERE holdings.state = 'free' OR holdings.domain_id = excluded.domain_id \
            OR (holdings.state = 'quarantined' AND holdings.domain_id = $5)")
@@ -46,7 +47,7 @@ pub(super) fn end_succession(d: &Domain, of: &DomainId) -> Stmt {
 /// The claim that is next takes the name.
 pub(super) fn take_over(d: &Domain, from: &DomainId, now: Moment) -> Stmt {
     sql("UPDATE holdings SET domain_id = $2, tenant_id = $3, state = 'held', term = term + 1, since = $4, looks_off = 0, \
-           first_off_at = NULL, successor_id = NULL, successor_at = NULL, successor_counted = 0, successor_seen_at = NULL \
+           first_off_at = NULL, watch_at = NULL, dangles_since = NULL, reminded_at = NULL, successor_id = NULL, successor_at = NULL, successor_counted = 0, successor_seen_at = NULL \
          WHERE hostname = $1 AND domain_id = $5 AND successor_id = $2 AND state <> 'free'")
     .bind(d.hostname.as_str())
     .bind(d.id.as_str())

@@ -1,6 +1,9 @@
 //! Recording: the intent before an effect, the outcome after a step. A stale generation can write neither.
 
-use super::{Stmt, Store, StoreError, StoreResult, Tx, holdings, issuer_health, ledger, outbox, pairs, renewals, sql};
+use super::{
+    Stmt, Store, StoreError, StoreResult, Tx, holdings, issuer_health, ledger, outbox, pairs, renewals, resting,
+    revocations, sql,
+};
 use crate::model::domain::{Domain, Effect, Role, Situation};
 use crate::model::id::{CertificateId, EventId, GrantId, OrderId};
 use crate::model::ledger::UNANSWERED;
@@ -326,6 +329,7 @@ impl Batch {
                 self.free(sql("UPDATE orders SET sealed_key = NULL WHERE domain_id = $1").bind(d.id.as_str()));
                 self.free(renewals::over(d));
             }
+            Write::Revoke { of } => self.free(revocations::ask(of, now)),
             Write::EdgesLost(edges) => {
                 for edge in edges {
                     self.free(
@@ -339,15 +343,7 @@ impl Batch {
 
     /// Nobody holds the name now; who waits for it looks at once.
     fn let_go(&mut self, d: &Domain, state: &'static str, now: Moment) {
-        self.free(
-            // Who was to follow finds a name at rest with its clock, a free one without.
-            sql("UPDATE holdings SET state = $3, since = $4, \
-                   successor_id = CASE WHEN $3 = 'free' THEN NULL ELSE successor_id END WHERE hostname = $1 AND domain_id = $2")
-                .bind(d.hostname.as_str())
-                .bind(d.id.as_str())
-                .bind(state)
-                .bind(now),
-        );
+        self.free(resting::let_go(d, state, now));
         self.free(holdings::others_look(d, now));
     }
 

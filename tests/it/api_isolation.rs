@@ -55,6 +55,8 @@ fn way(route: &Route) -> Way {
             | "/api/v1/orders"
             | "/api/v1/budget"
             | "/api/v1/edges"
+            | "/api/v1/left-behind"
+            | "/api/v1/recovery"
             | "/api/v1/tokens"
             | "/api/v1/explain"
             | "/api/v1/imports"
@@ -63,6 +65,7 @@ fn way(route: &Route) -> Way {
             | "/api/v1/webhooks"
             | "/api/v1/alerts",
         ) => Way::Plain(Nothing),
+        ("post", "/api/v1/recovery/end") => Way::Plain(Json(r#"{"names_lost":0}"#)),
         ("post", "/api/v1/webhooks") => {
             Way::Plain(Json(r#"{"tenant":"TENANT","url":"https://hooks.evil.example/","kinds":["*"]}"#))
         }
@@ -82,7 +85,8 @@ fn way(route: &Route) -> Way {
         ("delete", "/api/v1/tenants/{id}/contacts/{contact}") => Way::Ids(&["tenant", "contact"], Nothing),
         ("get" | "delete", "/api/v1/domains/{id}") => Way::Ids(&["domain"], Nothing),
         ("patch", "/api/v1/domains/{id}") => Way::Ids(&["domain"], Json(r#"{"redirect_to":null}"#)),
-        ("post", "/api/v1/domains/{id}/check") => Way::Ids(&["domain"], Nothing),
+        ("post", "/api/v1/domains/{id}/check" | "/api/v1/domains/{id}/undo-removal") => Way::Ids(&["domain"], Nothing),
+        ("post", "/api/v1/domains/{id}/end-release") => Way::Ids(&["domain"], Json(r#"{"reason":"mine now"}"#)),
         (
             "get",
             "/api/v1/domains/{id}/attempts"
@@ -96,7 +100,10 @@ fn way(route: &Route) -> Way {
         ("get" | "delete", "/api/v1/tokens/{id}") => Way::Ids(&["token"], Nothing),
         (_, path) if path.starts_with("/enter/") || path.starts_with("/hand-off/") => Way::Secret,
         (_, "/operator/sign-in") => Way::Secret,
-        ("get", "/operator/tenants/{id}") => Way::Page(&["tenant"], Nothing),
+        ("get", "/operator/tenants/{id}" | "/operator/tenants/{id}/remove") => Way::Page(&["tenant"], Nothing),
+        ("post", "/operator/tenants/{id}/remove") => Way::Page(&["tenant"], Form("csrf=00&slug=acme")),
+        ("post", "/operator/domains/{id}/end-release") => Way::Page(&["domain"], Form("csrf=00&reason=mine")),
+        ("post", "/operator/recovery/end") => Way::Page(&[], Form("csrf=00&names_lost=0")),
         ("get", "/operator/domains/{id}") => Way::Page(&["domain"], Nothing),
         ("get", path) if path.starts_with("/operator") => Way::Page(&[], Nothing),
         ("get", path) if path.starts_with("/domains/{id}") => Way::Page(&["domain"], Nothing),
@@ -363,7 +370,8 @@ async fn the_owner_sees_what_others_do_not() {
         assert_eq!(operator.status, 200, "{path}: {}", operator.body);
         let own = world.send(route, &path, &Sent::Nothing, "", Some(&world.acme_token)).await;
         assert!(matches!(own.status.as_u16(), 200 | 403), "{path}: {}", own.body);
-        let operators_own = ["/edges", "/orders", "/budget"].iter().any(|own| path.contains(own));
+        let operators_own =
+            ["/edges", "/orders", "/budget", "/left-behind", "/recovery"].iter().any(|own| path.contains(own));
         assert_eq!(own.status == 403, operators_own, "{path}");
     }
 }

@@ -33,6 +33,8 @@ const ASKED_BY_STEPS: &[&str] = &[
     "src/store/lap.rs",
     "src/store/pairs.rs",
     "src/store/record.rs",
+    "src/store/resting.rs",
+    "src/store/revocations.rs",
     "src/store/rollout.rs",
     "src/store/routine.rs",
 ];

@@ -41,6 +41,12 @@ pub const EVERYTHING: &str = "*";
 pub const CERTIFICATE_ENDING: &str = "certificate_ending";
 /// It was replaced, or is not needed any more.
 pub const CERTIFICATE_SAFE: &str = "certificate_safe";
+/// A certificate of a name that was let go of was revoked.
+pub const CERTIFICATE_REVOKED: &str = "certificate_revoked";
+/// A name that was let go of still leads here.
+pub const NAME_DANGLES: &str = "name_dangles";
+/// It does not any more.
+pub const NAME_LET_GO: &str = "name_let_go";
 /// Something is wrong with the platform, or with many certificates for one cause.
 pub const ALERT_RAISED: &str = "alert_raised";
 /// It is over.
@@ -73,7 +79,16 @@ pub const KINDS: &[Kind] = &[
     tenant("handed_over", DOMAINS, "The name went to somebody else."),
     tenant("removed", DOMAINS, "A domain was removed; its name is kept back for a while."),
     tenant("withdrawn", None, "A claim was removed before it was proven."),
+    tenant("returned", DOMAINS, "A removal was undone."),
     tenant("released", None, "The time to undo a removal is over."),
+    tenant("release_forced", DOMAINS, "An operator ended a release before its time."),
+    tenant(CERTIFICATE_REVOKED, None, "A certificate of a name that was let go of was revoked at its CA."),
+    tenant(
+        NAME_DANGLES,
+        DOMAINS,
+        "The DNS of a name that was let go of still leads here; told once a week until its record is gone.",
+    ),
+    tenant(NAME_LET_GO, DOMAINS, "The DNS of such a name does not lead here any more."),
     tenant(CERTIFICATE_ENDING, CERTIFICATES, "A certificate in use has only a certain share of its lifetime left."),
     tenant(CERTIFICATE_SAFE, CERTIFICATES, "Such a certificate was replaced, or is not needed any more."),
     tenant(WEBHOOK_DISABLED, None, "A place failed for days or said that it is gone; nothing is sent to it any more."),

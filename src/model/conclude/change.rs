@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::remove::{end_work, offboard};
+use super::remove::{end_work, finished, offboard, untied};
 use super::{Draw, ca, holding, successor};
 use crate::model::claim::{Claim, ClaimStep};
 use crate::model::domain::{GrantState, Situation};
@@ -44,24 +44,14 @@ pub fn change(s: &Situation, change: Change, sealed_key: Option<Vec<u8>>, now: M
         }
         // An open claim can always be let go of; another one rests as it is.
         (Change::Offboard, _) => offboard(s, now).unwrap_or_else(|_| Outcome::of(s, Moment::NEVER)),
+        (Change::LetGo, _) => untied(s, now).unwrap_or_else(|_| again),
         (Change::Hear, _) => holding::hear(s, now),
         (Change::StepBack, _) => successor::overtaken(s, now),
         // Whoever lost the name to another claim may have been about to renew its certificate.
         (Change::FinishRelease, Some(order)) if order.state.is_open() => end_work(s, again, now),
         (Change::FinishRelease, _) => {
             let went = s.holding.as_ref().is_some_and(|h| h.domain_id.as_ref() != Some(&s.domain.id));
-            let mut out = again;
-            if let Ok(claim) = s.domain.claim.after(ClaimStep::Finish) {
-                out.domain.claim = claim;
-                out.domain.claim_since = now;
-            }
-            out.domain.due_at = Moment::NEVER;
-            out.domain.released_at = Some(now);
-            out.domain.certificate_id = None;
-            out.write(Write::DestroyKeys)
-                .write(Write::CloseAttempt)
-                .write(Write::Unlink)
-                .note("released", if went { WENT } else { GRACE_OVER })
+            finished(s, now).note("released", if went { WENT } else { GRACE_OVER })
         }
         (Change::OpenOrder, _) if s.domain.claim == Claim::Live => open_renewal(s, now, draw),
         (Change::OpenOrder, _) => {

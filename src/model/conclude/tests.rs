@@ -180,6 +180,9 @@ prop_compose! {
             held: None, counted_edges: usize::from(failures < 5),
             min_edges: 1,
             lap: crate::model::pace::SHORTEST_LAP,
+            letting_go: crate::model::letting_go::LettingGo::default(),
+            recovering_since: None,
+            remembered_until: None,
             order,
         }
     }

@@ -16,7 +16,7 @@ use utoipa::{Modify, OpenApi, ToSchema};
 
 use super::{
     alerts, apply_link, budget, bulk, bulk_check, bulk_files, certificates, contacts, deliveries, domains, edges, events,
-    explain, history, links, offboard, orders, redirect, tenants, tokens, webhooks, zone_file,
+    explain, history, letting_go, links, offboard, orders, recovery, redirect, tenants, tokens, webhooks, zone_file,
 };
 
 /// What is wrong with one field.
@@ -88,7 +88,8 @@ struct ProblemDocument {
         contacts::add_contact, contacts::list_contacts, contacts::remove_contact,
         domains::claim_domain, domains::list_domains, domains::get_domain, zone_file::get_zone_file, apply_link::get_apply_link,
         domains::check_domain,
-        domains::remove_domain, redirect::change_domain,
+        domains::remove_domain, letting_go::undo_removal, letting_go::end_release, letting_go::list_left_behind,
+        redirect::change_domain,
         bulk::create_import, bulk::list_imports, bulk::get_import, bulk::pause_import, bulk::resume_import,
         bulk::cancel_import, bulk::start_import, bulk_check::check_import,
         bulk_files::list_import_rows, bulk_files::get_import_results, bulk_files::get_import_records,
@@ -102,6 +103,7 @@ struct ProblemDocument {
         alerts::list_alerts,
         certificates::list_certificates, certificates::get_certificate,
         orders::list_orders, budget::show_budget,
+        recovery::get_recovery, recovery::end_recovery,
         edges::list_edges, edges::get_edge, edges::drain_edge, edges::undrain_edge,
         tokens::create_token, tokens::list_tokens, tokens::get_token, tokens::revoke_token,
     ),
