@@ -16,7 +16,7 @@ use utoipa::{Modify, OpenApi, ToSchema};
 
 use super::{
     alerts, apply_link, budget, bulk, bulk_check, bulk_files, certificates, contacts, deliveries, domains, edges, events,
-    explain, history, links, offboard, orders, redirect, tenants, tokens, webhooks, zone_file,
+    explain, history, links, offboard, orders, redirect, reissues, tenants, tokens, webhooks, zone_file,
 };
 
 /// What is wrong with one field.
@@ -101,6 +101,7 @@ struct ProblemDocument {
         deliveries::test_webhook, deliveries::list_deliveries, deliveries::replay_deliveries,
         alerts::list_alerts,
         certificates::list_certificates, certificates::get_certificate,
+        reissues::create_reissue, reissues::list_reissues, reissues::get_reissue, reissues::cancel_reissue,
         orders::list_orders, budget::show_budget,
         edges::list_edges, edges::get_edge, edges::drain_edge, edges::undrain_edge,
         tokens::create_token, tokens::list_tokens, tokens::get_token, tokens::revoke_token,
