@@ -21,6 +21,7 @@ mod ca;
 pub mod check;
 mod choice;
 pub mod claim;
+pub mod clocks;
 pub mod connect;
 pub mod contacts;
 pub mod dispatch;
@@ -126,6 +127,8 @@ pub struct Bells {
     pub offboarding: Arc<Notify>,
     /// For files of names that arrived.
     pub imports: Arc<Notify>,
+    /// For replacements of certificates that were asked for.
+    pub replacements: Arc<Notify>,
 }
 
 /// Everything a use case needs, cheap to clone.

@@ -14,7 +14,7 @@ use super::limits::Limits;
 use super::look;
 use super::moment::Moment;
 use super::notice::Notice;
-use super::order::{Lane, Order, OrderState};
+use super::order::{Lane, Order, OrderState, Purpose};
 use super::renewal::{Renewal, Validity};
 use super::succession::Succession;
 use super::tenant::TenantStatus;
@@ -292,10 +292,11 @@ impl Situation {
         let d = &self.domain;
         let by_somebody = d.check_asked_by.as_deref().is_some_and(|by| !OURSELVES.contains(&by));
         let grant_in_hand = self.order.as_ref().is_some_and(|o| o.state == OrderState::Granted);
-        let renewed = self.order.as_ref().is_some_and(|o| o.lane == Lane::Renewal);
-        match d.lane {
+        // What waits is looked at in the lane that it waits in, whoever claimed the name and how.
+        let lane = self.order.as_ref().filter(|o| o.purpose != Purpose::First).map_or(d.lane, |o| o.lane);
+        match lane {
             _ if d.check_is_owed() && by_somebody => look::Lane::CheckNow,
-            Lane::Bulk if !grant_in_hand && !renewed => look::Lane::Bulk,
+            Lane::Bulk if !grant_in_hand => look::Lane::Bulk,
             _ => look::Lane::Single,
         }
     }

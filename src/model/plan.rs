@@ -70,6 +70,12 @@ pub enum Change {
     OpenOrder,
     /// The order takes nothing of the budget, so it is its turn.
     TakeTurn,
+    /// The order waits in the lane of renewals: its certificate is due.
+    Hurry,
+    /// Nobody asks for the order's certificate any more.
+    EndReissue,
+    /// What failed was of a try that is over, and nothing is due now.
+    ForgetFailures,
     /// Draw and seal the key of the order's certificate.
     PrepareKey,
     /// The grant is not ours any more: wait for another.
@@ -164,7 +170,9 @@ pub fn next_look(s: &Situation) -> Moment {
                 Lane::Renewal | Lane::Single => pace::look_again_in(d.pace_from, at),
             };
             let wait = if d.claim == Claim::Live { wait.min(urgency(s, at)) } else { wait };
-            at + s.succession().map_or(wait, |clock| wait.min(clock.look_within()))
+            let next = at + s.succession().map_or(wait, |clock| wait.min(clock.look_within()));
+            // Who waits behind others is in time with those before it once its certificate is due.
+            s.hurries_at().map_or(next, |at| next.min(at))
         }
     }
 }
@@ -324,12 +332,19 @@ fn plan_live(s: &Situation, now: Moment) -> Next {
         return Next::Change(Change::LetGo);
     }
     if let Some(order) = &s.order {
+        if s.is_given_up(order) {
+            return Next::Change(Change::EndReissue);
+        }
+        if s.hurries_at().is_some_and(|at| at <= now) {
+            return Next::Change(Change::Hurry);
+        }
         let at_ca = !matches!(order.state, OrderState::Waiting | OrderState::Granted);
         // What is on its way at the CA may take a day; who asks for a look does not wait for it.
         let look = at_ca && s.domain.check_is_owed();
         return if look { Next::Observe(Observe::Dns) } else { plan_order(s, order, now) };
     }
-    if matches!(s.renewal_claims(now), Claims::Now(_)) {
+    let claims = s.renewal_claims(now);
+    if matches!(claims, Claims::Now(_)) {
         return Next::Change(Change::OpenOrder);
     }
     // A tie that is lost is looked at in its time, however long edges take.
@@ -339,6 +354,9 @@ fn plan_live(s: &Situation, now: Moment) -> Next {
     }
     if s.is_rolling_out() && !for_the_tie && s.switch_at().is_none_or(|at| at <= now) {
         return Next::Observe(Observe::CertificateRollout);
+    }
+    if s.domain.failures > 0 && matches!(claims, Claims::Later(_)) && !for_the_tie && !s.is_rolling_out() {
+        return Next::Change(Change::ForgetFailures);
     }
     // Daily looks are no alarms: batches read, and only a difference asks for a look here.
     look_or_rest(s, now, next_of_live(s, now))

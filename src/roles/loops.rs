@@ -6,7 +6,9 @@ use std::time::Duration;
 use crate::app::alerts::AlertSettings;
 use crate::app::connect::Finder;
 use crate::app::notify::Notifier;
-use crate::app::{App, account, alerts, bulk, dispatch, lap, offboard, renewal, resting, restore, revoke, routine};
+use crate::app::{
+    App, account, alerts, bulk, clocks, dispatch, lap, offboard, reissue, renewal, resting, restore, revoke, routine,
+};
 use crate::feed::Feed;
 use crate::jobs::door::Door;
 use crate::jobs::queue::Queue;
@@ -36,6 +38,12 @@ const RESTING: Duration = Duration::from_secs(60);
 
 /// How often certificates are looked for about which a CA is to be asked.
 const WINDOWS: Duration = Duration::from_secs(60);
+
+/// How often clocks are compared, and what one that ran ahead left behind is looked for.
+const CLOCKS: Duration = Duration::from_secs(600);
+
+/// How long a replacement that was begun elsewhere may stay unnoticed.
+const REPLACEMENTS: Duration = Duration::from_secs(15);
 
 /// How long imported names may stay unnoticed.
 const LAP: Duration = Duration::from_secs(2);
@@ -97,6 +105,14 @@ pub(super) fn schedule(app: &App, feed: &Feed, queue: &Queue, finder: Option<Fin
         .when("renewal windows", Arc::default(), WINDOWS, {
             let app = app.clone();
             move || windows(app.clone())
+        })
+        .when("clocks", Arc::default(), CLOCKS, {
+            let app = app.clone();
+            move || one_clock(app.clone())
+        })
+        .when("replacements", Arc::clone(&app.bells.replacements), REPLACEMENTS, {
+            let app = app.clone();
+            move || replacements(app.clone())
         })
         .when("imported names", Arc::default(), LAP, {
             let app = app.clone();
@@ -208,6 +224,23 @@ async fn windows(app: App) -> Option<Moment> {
             None
         }
     }
+}
+
+async fn one_clock(app: App) -> Option<Moment> {
+    if let Err(error) = clocks::agree(&app.store, &app.env).await {
+        tracing::warn!(error = %Chain(&error), "the database could not be asked what time it is; trying again");
+    }
+    if let Err(error) = clocks::mend(&app).await {
+        tracing::warn!(error = %Chain(&error), "what a wrong clock left behind could not be looked for; trying again");
+    }
+    None
+}
+
+async fn replacements(app: App) -> Option<Moment> {
+    if let Err(error) = reissue::round(&app).await {
+        tracing::warn!(error = %Chain(&error), "replacements of certificates could not be gone on with; trying again");
+    }
+    None
 }
 
 async fn import_lap(app: App) -> Option<Moment> {

@@ -12,6 +12,7 @@
 //! $n`) or a unique index. May import `config telemetry env model`; sqlx and rusqlite live here. To fake it: open `sqlite::memory:`.
 //! How to get it wrong: read first and write by what was read, without a guard; or use now() in SQL.
 
+pub mod ahead;
 pub mod alerts;
 pub mod attempts;
 pub mod bulk;

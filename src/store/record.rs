@@ -227,6 +227,9 @@ impl Batch {
                 .bind(d.tenant_id.as_str()),
             ),
             Write::Order { order, was, problem } => self.guarded(order_row(order, was.as_str(), problem.as_deref())),
+            Write::OrderLane(id, lane) => self.free(
+                sql("UPDATE orders SET lane = $2 WHERE id = $1 AND state = 'waiting'").bind(id.as_str()).bind(lane.as_str()),
+            ),
             Write::OrderKey { id, sealed } => self.guarded(
                 sql("UPDATE orders SET sealed_key = $2 WHERE id = $1 AND state = 'granted'")
                     .bind(id.as_str())
@@ -243,16 +246,18 @@ impl Batch {
             }
             Write::TakeGrant { id, order_id, expires_at } => {
                 self.free(renewals::take_grant(s, id, order_id, *expires_at, now));
-                renewals::failures_may_count(s, id, now).into_iter().for_each(|stmt| self.free(stmt));
+                renewals::may_cost(s, id, *expires_at, now).into_iter().for_each(|stmt| self.free(stmt));
             }
             Write::GrantExempt(grant) => renewals::exempt(grant).into_iter().for_each(|stmt| self.free(stmt)),
             Write::GrantCharged(grant) => {
-                renewals::charge(s, grant, now).into_iter().for_each(|stmt| self.free(stmt));
+                self.counted(grant, now);
+                renewals::certificate_may_count(s, grant, now).into_iter().for_each(|stmt| self.free(stmt));
             }
             Write::HonoursReplaces(issuer, yes) => self.free(renewals::honours(issuer, *yes)),
             Write::ReplacesRefused => self.free(renewals::refused(d)),
             Write::Renewal { of, schedule, former, switch_at } => {
-                self.free(renewals::upsert(d, of, schedule, former.as_ref(), *switch_at));
+                let order = s.order.as_ref().map(|o| &o.id);
+                self.free(renewals::upsert(d, of, schedule, former.as_ref(), *switch_at, order));
             }
             Write::Switched => self.free(renewals::switched(d)),
             Write::Retire { all_but } => {

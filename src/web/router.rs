@@ -102,6 +102,10 @@ routes! {
     token delete "/api/v1/hand-off-links/{id}" => api::links::revoke_hand_off_link;
     token get "/api/v1/certificates" => api::certificates::list_certificates;
     token get "/api/v1/certificates/{id}" => api::certificates::get_certificate;
+    token post "/api/v1/reissues" => api::reissues::create_reissue;
+    token get "/api/v1/reissues" => api::reissues::list_reissues;
+    token get "/api/v1/reissues/{id}" => api::reissues::get_reissue;
+    token post "/api/v1/reissues/{id}/cancel" => api::reissues::cancel_reissue;
     token get "/api/v1/orders" => api::orders::list_orders;
     token get "/api/v1/budget" => api::budget::show_budget;
     token post "/api/v1/imports" => api::bulk::create_import;

@@ -57,6 +57,7 @@ fn way(route: &Route) -> Way {
             | "/api/v1/edges"
             | "/api/v1/left-behind"
             | "/api/v1/recovery"
+            | "/api/v1/reissues"
             | "/api/v1/tokens"
             | "/api/v1/explain"
             | "/api/v1/imports"
@@ -95,6 +96,8 @@ fn way(route: &Route) -> Way {
             | "/api/v1/domains/{id}/apply-link",
         ) => Way::Ids(&["domain"], Nothing),
         ("get", "/api/v1/certificates/{id}") => Way::Ids(&["certificate"], Nothing),
+        ("post", "/api/v1/reissues") => Way::Plain(Json(r#"{"before":"2040-01-15T08:00:00Z"}"#)),
+        (_, path) if path.starts_with("/api/v1/reissues/{id}") => Way::Ids(&["reissue"], Nothing),
         ("get", "/api/v1/edges/{id}") => Way::Ids(&["edge"], Nothing),
         ("post", "/api/v1/edges/{id}/drain" | "/api/v1/edges/{id}/undrain") => Way::Ids(&["edge"], Nothing),
         ("get" | "delete", "/api/v1/tokens/{id}") => Way::Ids(&["token"], Nothing),
@@ -162,6 +165,9 @@ impl World {
         assert_eq!(import.status, 201, "{}", import.body);
         while nameplate::app::bulk::round(&web.rig.app).await.unwrap().is_some() {}
         let certificate = web.rig.domain_text(&id, "certificate_id").await.unwrap();
+        let reissue = serde_json::json!({ "before": "2000-01-15T08:00:00Z" });
+        let reissue = web.api(&web.operator, "POST", "/api/v1/reissues", Some(reissue)).await;
+        assert_eq!(reissue.status, 201, "{}", reissue.body);
         let text = |answer: &Answer| answer.json()["id"].as_str().unwrap().to_owned();
         let theirs = BTreeMap::from([
             ("tenant", acme.to_string()),
@@ -170,6 +176,7 @@ impl World {
             ("token", text(&made)),
             ("certificate", certificate),
             ("edge", web.rig.edge.to_string()),
+            ("reissue", text(&reissue)),
             ("import", text(&import)),
             ("portal link", portal_link),
             ("hand-off link", hand_off_link),
@@ -232,6 +239,7 @@ fn unknown(kind: &str) -> String {
         "token" => "tok_",
         "certificate" => "crt_",
         "edge" => "edg_",
+        "reissue" => "rei_",
         "import" => "imp_",
         "webhook" => "whk_",
         "portal link" | "hand-off link" => "lnk_",
@@ -371,7 +379,7 @@ async fn the_owner_sees_what_others_do_not() {
         let own = world.send(route, &path, &Sent::Nothing, "", Some(&world.acme_token)).await;
         assert!(matches!(own.status.as_u16(), 200 | 403), "{path}: {}", own.body);
         let operators_own =
-            ["/edges", "/orders", "/budget", "/left-behind", "/recovery"].iter().any(|own| path.contains(own));
+            ["/edges", "/orders", "/budget", "/left-behind", "/recovery", "/reissues"].iter().any(|own| path.contains(own));
         assert_eq!(own.status == 403, operators_own, "{path}");
     }
 }

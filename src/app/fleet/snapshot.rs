@@ -109,7 +109,7 @@ impl Taken for Played {
 
     async fn take(app: &App) -> StoreResult<Self> {
         let now = app.env.now();
-        Ok(Played { taken_at: now, queues: queues(app, now).await? })
+        Ok(Played { taken_at: now, queues: queues(&app.store, now).await? })
     }
 
     fn taken_at(&self) -> Moment {

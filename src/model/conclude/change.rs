@@ -78,6 +78,22 @@ pub fn change(s: &Situation, change: Change, sealed_key: Option<Vec<u8>>, now: M
             let grant = Write::TakeGrant { id: GrantId::mint(now, draw()), order_id: order.id.clone(), expires_at };
             again.order(order, OrderState::Granted, now, |o| o.not_before = now).write(grant)
         }
+        (Change::Hurry, Some(order)) => again.write(Write::OrderLane(order.id.clone(), Lane::Renewal)),
+        (Change::EndReissue, Some(order)) => {
+            let mut out = end_work(s, again, now);
+            out.domain.failures = 0;
+            out.tell(
+                "reissue_ended",
+                "operator",
+                "the replacement was given up, so the order that only waited ends; the certificate in use stays",
+                json!({ "order": order.id }),
+            )
+        }
+        (Change::ForgetFailures, _) => {
+            let mut out = again;
+            out.domain.failures = 0;
+            out
+        }
         (Change::PrepareKey, Some(order)) => match sealed_key {
             Some(sealed) => again
                 .write(Write::OrderKey { id: order.id.clone(), sealed })
@@ -99,7 +115,16 @@ pub fn change(s: &Situation, change: Change, sealed_key: Option<Vec<u8>>, now: M
             out
         }
         (Change::GiveUpOrder, Some(order)) => ca::stuck(s, order, now),
-        (Change::PrepareKey | Change::TakeTurn | Change::Requeue | Change::LoseOrder | Change::GiveUpOrder, None) => again,
+        (
+            Change::PrepareKey
+            | Change::TakeTurn
+            | Change::Requeue
+            | Change::LoseOrder
+            | Change::GiveUpOrder
+            | Change::Hurry
+            | Change::EndReissue,
+            None,
+        ) => again,
     }
 }
 
@@ -120,7 +145,7 @@ fn open_renewal(s: &Situation, now: Moment, draw: Draw<'_>) -> Outcome {
     out.write(Write::OpenOrder {
         id,
         purpose,
-        lane: Lane::Renewal,
+        lane: s.lane_of(purpose, now),
         issuer_id: s.issuer.id.clone(),
         not_before: Moment::NEVER,
     })

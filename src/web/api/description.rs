@@ -16,7 +16,7 @@ use utoipa::{Modify, OpenApi, ToSchema};
 
 use super::{
     alerts, apply_link, budget, bulk, bulk_check, bulk_files, certificates, contacts, deliveries, domains, edges, events,
-    explain, history, letting_go, links, offboard, orders, recovery, redirect, tenants, tokens, webhooks, zone_file,
+    explain, history, letting_go, links, offboard, orders, recovery, redirect, reissues, tenants, tokens, webhooks, zone_file,
 };
 
 /// What is wrong with one field.
@@ -102,6 +102,7 @@ struct ProblemDocument {
         deliveries::test_webhook, deliveries::list_deliveries, deliveries::replay_deliveries,
         alerts::list_alerts,
         certificates::list_certificates, certificates::get_certificate,
+        reissues::create_reissue, reissues::list_reissues, reissues::get_reissue, reissues::cancel_reissue,
         orders::list_orders, budget::show_budget,
         recovery::get_recovery, recovery::end_recovery,
         edges::list_edges, edges::get_edge, edges::drain_edge, edges::undrain_edge,

@@ -29,6 +29,7 @@ pub(super) mod offboard;
 pub(super) mod orders;
 pub(super) mod recovery;
 pub(super) mod redirect;
+pub(super) mod reissues;
 pub(super) mod tenants;
 pub(super) mod tokens;
 pub(super) mod webhooks;

@@ -343,6 +343,7 @@ impl Rig {
         cut |= self.until_cut(async { app::offboard::round(&app).await.map(|_| ()) }).await;
         cut |= self.until_cut(async { app::bulk::round(&app).await.map(|_| ()) }).await;
         cut |= self.until_cut(async { app::renewal::batch(&app).await.map(|_| ()) }).await;
+        cut |= self.until_cut(async { app::reissue::round(&app).await }).await;
         let mut ran = false;
         while let Some(id) = self.queue.pop(self.env.now()) {
             ran = true;
