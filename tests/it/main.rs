@@ -107,6 +107,7 @@ mod sandbox_routing;
 mod schemathesis;
 mod services;
 mod simulate;
+mod simulate_year;
 mod store_conformance;
 mod superseded;
 mod support;
