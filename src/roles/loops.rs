@@ -8,6 +8,7 @@ use crate::app::connect::Finder;
 use crate::app::notify::Notifier;
 use crate::app::{
     App, account, alerts, bulk, clocks, dispatch, lap, offboard, reissue, renewal, resting, restore, revoke, routine,
+    webhooks,
 };
 use crate::feed::Feed;
 use crate::jobs::door::Door;
@@ -15,7 +16,7 @@ use crate::jobs::queue::Queue;
 use crate::jobs::schedule::Schedule;
 use crate::jobs::sweep::{Sweep, SweepSettings};
 use crate::model::moment::Moment;
-use crate::store::deliveries;
+use crate::store::retention::{self, Keep};
 use crate::telemetry::Chain;
 
 /// How long loops may take to finish once told to stop.
@@ -50,10 +51,8 @@ const LAP: Duration = Duration::from_secs(2);
 
 /// How often alerts are looked for: a threshold that is crossed is told within a minute.
 const ALERTS: Duration = Duration::from_secs(20);
-/// How often the stream is looked at for what is to be told.
-const NOTIFY: Duration = Duration::from_secs(1);
-/// For so long what was delivered is kept, to be seen and sent again.
-const KEPT: Duration = Duration::from_secs(30 * 86_400);
+/// How often addresses are looked for that something is to be written to.
+const MAIL: Duration = Duration::from_secs(1);
 /// How often what is older is removed.
 const PRUNE: Duration = Duration::from_secs(3600);
 
@@ -61,6 +60,14 @@ const PRUNE: Duration = Duration::from_secs(3600);
 pub(super) struct Telling {
     pub(super) notifier: Notifier,
     pub(super) alerts: AlertSettings,
+    pub(super) kept: Kept,
+}
+
+/// For how long things that are done with are kept.
+#[derive(Clone, Copy)]
+pub(super) struct Kept {
+    pub(super) deliveries: Duration,
+    pub(super) alerts: Duration,
 }
 
 /// Everything that moves domains: workers and sweep, dispatcher, accounts, routine looks, relay; and the finder of offers, where
@@ -122,13 +129,20 @@ pub(super) fn schedule(app: &App, feed: &Feed, queue: &Queue, finder: Option<Fin
             let (app, settings) = (app.clone(), telling.alerts.clone());
             move || watch(app.clone(), settings.clone())
         })
-        .when("notifications", Arc::default(), NOTIFY, {
+        .with("webhooks", {
             let notifier = telling.notifier.clone();
-            move || tell(notifier.clone())
+            move |stop| {
+                let notifier = notifier.clone();
+                async move { notifier.run_webhooks(stop).await }
+            }
+        })
+        .when("mail", Arc::default(), MAIL, {
+            let notifier = telling.notifier.clone();
+            move || write(notifier.clone())
         })
         .when("old deliveries", Arc::default(), PRUNE, {
-            let app = app.clone();
-            move || forget(app.clone())
+            let (app, kept) = (app.clone(), telling.kept);
+            move || forget(app.clone(), kept)
         })
         .with("relay", {
             let feed = feed.clone();
@@ -261,16 +275,21 @@ async fn watch(app: App, settings: AlertSettings) -> Option<Moment> {
     None
 }
 
-async fn tell(notifier: Notifier) -> Option<Moment> {
-    if let Err(error) = notifier.round().await {
-        tracing::warn!(error = %Chain(&error), "what is to be told could not be sent; trying again");
+async fn write(notifier: Notifier) -> Option<Moment> {
+    if let Err(error) = notifier.write_round().await {
+        tracing::warn!(error = %Chain(&error), "what is to be written could not be looked for; trying again");
     }
     None
 }
 
-async fn forget(app: App) -> Option<Moment> {
-    if let Err(error) = deliveries::prune(&app.store, app.env.now() - KEPT).await {
-        tracing::warn!(error = %Chain(&error), "old deliveries were not removed; they are tried again");
+async fn forget(app: App, kept: Kept) -> Option<Moment> {
+    let now = app.env.now();
+    if let Err(error) = webhooks::seal_urls(&app).await {
+        tracing::warn!(error = %Chain(&error), "URLs of webhooks that stand in the open were not sealed; trying again");
+    }
+    let keep = Keep { deliveries: now - kept.deliveries, alerts: now - kept.alerts };
+    if let Err(error) = retention::prune(&app.store, keep, now).await {
+        tracing::warn!(error = %Chain(&error), "old deliveries and alerts were not removed; they are tried again");
     }
     None
 }

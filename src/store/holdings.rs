@@ -1,6 +1,6 @@
 //! Who holds a name, who is next, and what they are told of each other: statements that go into an outcome's batch.
 
-use super::{Stmt, sql};
+use super::{Stmt, expiry, sql};
 use crate::model::domain::Domain;
 use crate::model::id::DomainId;
 use crate::model::moment::Moment;
@@ -58,7 +58,7 @@ pub(super) fn take_over(d: &Domain, from: &DomainId, now: Moment) -> Stmt {
 
 /// What the holder that loses a name is told of it, and its claim, which is on its way out from this moment. The event comes
 /// first: its number is the one after the row's.
-pub(super) fn hand_over(from: &DomainId, event_id: &str, now: Moment) -> [Stmt; 3] {
+pub(super) fn hand_over(from: &DomainId, event_id: &str, now: Moment) -> [Stmt; 4] {
     let told = sql("INSERT INTO events (id, tenant_id, domain_id, domain_seq, kind, actor, cause, detail, at) \
          SELECT $1, d.tenant_id, d.id, d.event_seq + 1, 'handed_over', 'nameplate', $3, $4, $5 \
          FROM domains d WHERE d.id = $2 AND d.claim = 'live'")
@@ -80,7 +80,7 @@ pub(super) fn hand_over(from: &DomainId, event_id: &str, now: Moment) -> [Stmt; 
          WHERE id = $1 AND claim = 'releasing'")
     .bind(from.as_str())
     .bind(now);
-    [told, goes, ends]
+    [told, goes, ends, expiry::touch(from)]
 }
 
 /// A claim that was to be next looks after itself.

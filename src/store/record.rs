@@ -1,9 +1,10 @@
 //! Recording: the intent before an effect, the outcome after a step. A stale generation can write neither.
 
 use super::{
-    Stmt, Store, StoreError, StoreResult, Tx, holdings, issuer_health, ledger, outbox, pairs, renewals, resting,
+    Stmt, Store, StoreError, StoreResult, Tx, expiry, holdings, issuer_health, ledger, outbox, pairs, renewals, resting,
     revocations, sql,
 };
+use crate::model::claim::Claim;
 use crate::model::domain::{Domain, Effect, Role, Situation};
 use crate::model::id::{CertificateId, EventId, GrantId, OrderId};
 use crate::model::ledger::UNANSWERED;
@@ -82,6 +83,10 @@ pub async fn outcome(
     }
     for (event, n) in out.events.iter().zip(1..) {
         batch.free(event_row(&s.domain, event, s.domain.event_seq + n, &event_id(), now));
+    }
+    let live = |d: &Domain| d.claim == Claim::Live;
+    if s.domain.certificate_id != out.domain.certificate_id || live(&s.domain) != live(&out.domain) {
+        batch.free(expiry::touch(&s.domain.id));
     }
     let changed = tx.batch(batch.stmts).await?;
     if batch.guards.iter().any(|i| changed.get(*i) != Some(&1)) {

@@ -149,6 +149,16 @@ pub fn subscribed(asked: &[String], operator: bool) -> Result<Vec<String>, Kinds
     if out.is_empty() { Err(KindsError::Nothing) } else { Ok(out.into_iter().map(str::to_owned).collect()) }
 }
 
+/// Whether a subscription to these kinds hears of what `ending` is the end of; of a kind that ends nothing it does.
+pub fn hears_beginning_of(subscribed: &[String], ending: &str) -> bool {
+    let beginning = match ending {
+        CERTIFICATE_SAFE => CERTIFICATE_ENDING,
+        ALERT_RESOLVED => ALERT_RAISED,
+        _ => return true,
+    };
+    subscribed.iter().any(|word| word == EVERYTHING || word == beginning)
+}
+
 /// The words that are written to contacts of this kind, each between commas.
 pub fn mailed(kind: ContactKind) -> String {
     let words: Vec<&str> = KINDS.iter().filter(|k| k.mail == Some(kind)).map(|k| k.word).collect();
@@ -197,6 +207,15 @@ mod tests {
         assert_eq!(subscribed(&asked(&[ALERT_RAISED]), false), Err(KindsError::Operators(ALERT_RAISED)));
         assert_eq!(subscribed(&asked(&[ALERT_RAISED]), true), Ok(asked(&[ALERT_RAISED])));
         assert!(subscribed(&asked(&["active\"", "%", ""]), true).is_err());
+    }
+
+    #[test]
+    fn ends_have_their_beginnings() {
+        assert!(hears_beginning_of(&asked(&["*"]), CERTIFICATE_SAFE));
+        assert!(hears_beginning_of(&asked(&[CERTIFICATE_ENDING, CERTIFICATE_SAFE]), CERTIFICATE_SAFE));
+        assert!(!hears_beginning_of(&asked(&[CERTIFICATE_SAFE, ALERT_RAISED]), CERTIFICATE_SAFE));
+        assert!(!hears_beginning_of(&asked(&[ALERT_RESOLVED]), ALERT_RESOLVED));
+        assert!(hears_beginning_of(&asked(&["active"]), "active"));
     }
 
     #[test]

@@ -16,7 +16,8 @@ use utoipa::{Modify, OpenApi, ToSchema};
 
 use super::{
     alerts, apply_link, budget, bulk, bulk_check, bulk_files, certificates, contacts, deliveries, domains, edges, events,
-    explain, history, letting_go, links, offboard, orders, recovery, redirect, reissues, tenants, tokens, webhooks, zone_file,
+    explain, history, letting_go, links, offboard, orders, recovery, redirect, reissues, tenants, tokens, webhooks,
+    zone_file,
 };
 
 /// What is wrong with one field.

@@ -95,6 +95,21 @@ fn next_page(
     Some(state.next_page(path, &all))
 }
 
+/// A page of `rows`, of which there may be `limit`: what is shown of each, and the link to what comes after the last, which asks for
+/// the same.
+fn page<R, V>(
+    (state, path): (&WebState, &str),
+    (rows, limit): (Vec<R>, i64),
+    place: impl Fn(&R) -> String,
+    asked: &[(&str, Option<String>)],
+    shown: impl FnMut(R) -> V,
+) -> Page<V> {
+    let mut question = vec![("limit", Some(limit.to_string()))];
+    question.extend(asked.iter().cloned());
+    let next = next_page(state, path, is_full(&rows, limit), rows.last().map(place), &question);
+    Page { items: rows.into_iter().map(shown).collect(), next }
+}
+
 /// Whether a page that may hold `limit` items has so many.
 fn is_full<T>(items: &[T], limit: i64) -> bool {
     i64::try_from(items.len()).is_ok_and(|n| n >= limit)
