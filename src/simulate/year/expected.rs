@@ -113,6 +113,10 @@ impl Expected {
     pub(super) fn issued(&mut self, one: Issued) {
         if let Some(before) = self.last.insert(one.host.clone(), one.clone()) {
             self.followed.insert(one.host.clone(), (before.clone(), one.at));
+            if self.open.contains(&key(&before)) {
+                // Whoever looks for alerts does so every few seconds in a process.
+                self.passes.insert(one.at + REPLACED / 3);
+            }
             self.watch(one.at + REPLACED, Watch::Replaced(before));
         }
         self.cross(one, 0);
@@ -192,7 +196,10 @@ impl Expected {
                     // It was well before anybody looked.
                     Some("tie_held") if last.is_none_or(|(kind, _)| kind == "tie_held") => Found::Over,
                     Some(kind) if last.is_some_and(|(told, at)| told == kind && *at >= *since) => Found::Over,
-                    Some(kind) => Found::Lacking(format!("{kind} of {}", name.host)),
+                    Some(kind) => {
+                        let (trouble, last) = (name.trouble.map(|(trouble, _)| trouble), last.map(|(kind, _)| kind));
+                        Found::Lacking(format!("{kind} of {} ({trouble:?}, last told: {last:?})", name.host))
+                    }
                 }
             }
         }

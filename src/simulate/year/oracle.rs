@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::edges::Fleet;
 use super::expected::A_LOOK;
-use super::names::{Claimed, Name, Names};
+use super::names::{Claimed, Name, Names, Trouble};
 use crate::app::App;
 use crate::model::id::DomainId;
 use crate::model::moment::Moment;
@@ -367,10 +367,11 @@ pub(super) fn has_cause(claim: &Claimed, now: Moment) -> bool {
 
 /// Whether what ties a name to a claim was gone the last time that anybody could see it.
 fn was_gone(name: &Name, claim: &Claimed, now: Moment) -> bool {
-    let lately = |at: Moment| match name.well_since {
-        Some(well) => now.since(well.max(at)) <= A_LOOK,
-        // Nobody can see whether it is back.
-        None => true,
+    let lately = |at: Moment| match (name.well_since, name.trouble) {
+        (Some(well), _) => now.since(well.max(at)) <= A_LOOK,
+        // Nobody can see since then whether it is back.
+        (None, Some((Trouble::Bogus | Trouble::Silent, began))) => began.since(at) <= A_LOOK,
+        (None, _) => now.since(at) <= A_LOOK,
     };
     claim.gone_since.is_some() || claim.last_gone.is_some_and(lately)
 }

@@ -6,7 +6,7 @@ use super::super::SimulationError;
 use super::acts::Then;
 use super::oracle::Since;
 use super::report::DayPoint;
-use super::run::{DAY, Run, TICK};
+use super::run::{DAY, NOTIFY, Run, TICK};
 use super::sabotage;
 use crate::app::{account, alerts, offboard, renewal, routine};
 use crate::jobs::sweep::SweepSettings;
@@ -91,7 +91,7 @@ impl Run {
     pub(super) async fn notify(&mut self) -> Result<(), SimulationError> {
         self.take_news(true).await?;
         let notifier = self.notifier.clone();
-        self.whole(async move { notifier.round().await }).await.transpose()?;
+        let whole = self.whole(async move { notifier.round().await }).await.transpose()?.is_some();
         for told in self.receiver.news() {
             self.expected.told(&told, &self.names);
         }
@@ -100,7 +100,12 @@ impl Run {
         }
         let waits = sql("SELECT 1 AS found FROM deliveries WHERE state = 'pending' LIMIT 1");
         let waits = !self.world.app.store.query(waits).await?.is_empty();
-        self.next_notify = if waits { self.world.now() + NOTIFY_AGAIN } else { Moment::NEVER };
+        let now = self.world.now();
+        self.next_notify = match (whole, waits) {
+            (false, _) => now + NOTIFY,
+            (true, true) => now + NOTIFY_AGAIN,
+            (true, false) => Moment::NEVER,
+        };
         Ok(())
     }
 

@@ -35,8 +35,10 @@ pub(super) const DAY: Duration = Duration::from_secs(86_400);
 pub(super) const TICK: Duration = Duration::from_secs(3 * 3600);
 /// Alerts are looked for so long after a threshold is crossed, at most; in a process every twenty seconds.
 const WATCH: Duration = Duration::from_secs(10);
+/// Another process takes the place of one that died within this.
+const RESTART: Duration = Duration::from_secs(1);
 /// What is new in the stream is handed out after this.
-const NOTIFY: Duration = Duration::from_secs(15);
+pub(super) const NOTIFY: Duration = Duration::from_secs(15);
 /// A tenant of the simulation.
 pub(super) struct Tenant {
     pub(super) id: TenantId,
@@ -220,6 +222,15 @@ impl Run {
         self.world.hand.advance_to(next);
     }
 
+    /// A process died, and with it whatever bell it was about to ring. Another takes its place, whose loops begin with a round.
+    fn died(&mut self) {
+        self.crashes += 1;
+        let now = self.world.now();
+        self.next_notify = self.next_notify.min(now + NOTIFY);
+        self.next_dispatch = self.next_dispatch.min(now + RESTART);
+        self.next_sweep = self.next_sweep.min(now + RESTART);
+    }
+
     /// Runs something to its end, whatever it waits for; nothing when its process dies on the way.
     pub(super) async fn whole<T>(&mut self, work: impl Future<Output = T> + Send + 'static) -> Option<T> {
         let mut task = Task::new(work);
@@ -227,7 +238,7 @@ impl Run {
             match run(task, &self.world.gate, &self.world.blade).await {
                 Ran::Ended(done) => return Some(done),
                 Ran::Cut => {
-                    self.crashes += 1;
+                    self.died();
                     return None;
                 }
                 Ran::Stands(until, rest) => {
@@ -280,8 +291,7 @@ impl Run {
         let next = self.whole(async move { dispatch::round(&app).await }).await.transpose()?;
         let now = self.world.now();
         self.next_dispatch = match next {
-            // Another process takes its place.
-            None => now + Duration::from_secs(1),
+            None => now + RESTART,
             Some(next) => next.unwrap_or(Moment::NEVER).max(now + Duration::from_millis(1)),
         };
         Ok(())
@@ -291,7 +301,7 @@ impl Run {
         match self.crew.go_on(one, &self.world.gate, &self.world.blade).await? {
             Came::Stepped(id) => self.oracle.touched(&self.world.app, &self.names, &id).await?,
             Came::Stands => {}
-            Came::Died => self.crashes += 1,
+            Came::Died => self.died(),
         }
         Ok(())
     }
