@@ -37,13 +37,14 @@ fn by<'a>(told: &'a Told, path: &'a str) -> usize {
     told.receivers.tries().iter().filter(|got| got.url.ends_with(path)).count()
 }
 
-/// Lets tasks run until something is so.
+/// Lets tasks run until something is so, for half a minute at most.
 async fn until(what: &str, condition: impl Fn() -> bool) {
-    for _ in 0..200_000 {
+    let real = nameplate::env::Env::real();
+    for _ in 0..30_000 {
         if condition() {
             return;
         }
-        tokio::task::yield_now().await;
+        real.sleep(Duration::from_millis(1)).await;
     }
     panic!("never happened: {what}");
 }
