@@ -158,6 +158,10 @@ impl Authority for MoodyCa {
         .await
     }
 
+    async fn revoke(&self, account: &AccountRef, leaf_der: &[u8]) -> Result<(), AcmeError> {
+        self.late(Call::Revocation, self.direct.revoke(account, leaf_der)).await
+    }
+
     async fn order(&self, account: &AccountRef, order_url: &str) -> Result<OrderView, AcmeError> {
         self.late(Call::Order, self.direct.order(account, order_url)).await
     }

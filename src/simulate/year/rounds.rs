@@ -11,7 +11,8 @@ use super::sabotage;
 use crate::app::{account, alerts, offboard, renewal, routine};
 use crate::jobs::sweep::SweepSettings;
 use crate::model::moment::Moment;
-use crate::store::{Store, StoreResult, deliveries, sql};
+use crate::store::retention::{self, Keep};
+use crate::store::{Store, StoreResult, sql};
 
 /// While something waits for its receiver, that is tried so often.
 const NOTIFY_AGAIN: Duration = Duration::from_secs(60);
@@ -126,7 +127,8 @@ impl Run {
         for said in self.expected.said() {
             self.oracle.say(said);
         }
-        deliveries::prune(&self.world.app.store, now - KEPT).await?;
+        let keep = Keep { deliveries: now - KEPT, alerts: now - KEPT };
+        retention::prune(&self.world.app.store, keep, now).await?;
         self.world.app.store.optimize(false).await?;
         let point = DayPoint { day, renewals: std::mem::take(&mut self.today), by_life: self.by_life(now) };
         daily(&point);
