@@ -50,7 +50,7 @@ fn the_judge_sees_every_break() {
         (Broken::TakesFromAnyone, ""),
         (Broken::SilenceIsAbsence, ""),
         (Broken::RouteStays, "is routed to"),
-        (Broken::WayIsProof, "without proof"),
+        (Broken::WayIsProof, ""),
         (Broken::TieIsForEver, "far longer than the grace"),
         (Broken::FormerForgotten, ""),
     ] {
@@ -79,7 +79,7 @@ async fn no_walk_through_the_engine_gives_a_name_to_whom_it_is_not() {
         }
         (taken, caught_up, seed) = (taken + walk.turns, caught_up + walk.caught_up, seed + 1);
     }
-    for what in ["held", "live", "another holds", "returned", "forced"] {
+    for what in ["held", "live", "another holds", "returned", "restored"] {
         assert!(seen.get(what).is_some_and(|n| *n > 0), "too little happened in {taken} turns: {what} of {seen:?}");
     }
     assert!(caught_up > turns / 50, "the late edge followed {caught_up} times in {taken} turns");

@@ -50,7 +50,7 @@ pub(super) fn view(
     let records = to_publish(&row, apex);
     let pair = pair::of(&row, sentence.serving, now);
     let held = held(&row);
-    let undo_until = Some(row.due_at).filter(|at| row.claim == Claim::Releasing && *at > now);
+    let undo_until = due(row.due_at).filter(|at| row.claim == Claim::Releasing && *at > now);
     DomainView {
         held,
         id: row.id,

@@ -220,8 +220,10 @@ fn complete(operation: &mut Operation, kind: Kind) {
     let has_body = operation.request_body.is_some();
     // Files are written while they are sent: they have no tag.
     let tagged = kind == Kind::Read && is_document(operation);
+    // What ends or changes something is sent again without harm; what makes something needs a key for that.
+    let makes = kind == Kind::Post && operation.responses.responses.contains_key("201");
     let parameters = operation.parameters.get_or_insert_default();
-    if kind == Kind::Post && has_body {
+    if makes && has_body {
         let what = "Sent again with the same key, the request does nothing new and gets the same answer, for 24 hours.";
         parameters.push(parameter("Idempotency-Key", what, Some("^[!#-\\[\\]-~]{1,255}$")).into());
     }
@@ -233,8 +235,8 @@ fn complete(operation: &mut Operation, kind: Kind) {
         let what = "The ETag of the version that the request counts on; any other is refused with 412.";
         parameters.push(parameter("If-Match", what, None).into());
     }
-    let bad = match (kind, has_body) {
-        (Kind::Post, true) => "BadKeyedRequest",
+    let bad = match (makes, has_body) {
+        (true, true) => "BadKeyedRequest",
         (_, true) => "BadRequest",
         (_, false) => "BadQuery",
     };

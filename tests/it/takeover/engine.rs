@@ -160,7 +160,7 @@ impl Walk {
 
     async fn act(&mut self) {
         let (tenant, name) = (self.draw(3), NAMES[self.draw(3)]);
-        match self.draw(29) {
+        match self.draw(32) {
             0..2 => drop(self.claim(tenant, name).await),
             2..10 => self.hand_to(tenant, name).await,
             10..12 => self.toggle_value(name).await,
@@ -169,23 +169,23 @@ impl Walk {
                 self.edit(name, |zone| zone.mute = !zone.mute);
                 self.said(format!("{name} mute: {}", self.oracle.zones[name].mute));
             }
-            17..19 => self.remove(name).await,
-            19 => self.undo(name).await,
-            20 => {
+            17..20 => self.remove(name).await,
+            20..23 => self.undo(name).await,
+            23 => {
                 self.edit(name, |zone| *zone = super::oracle::Zone::default());
                 self.said(format!("{name} lapses"));
             }
-            21 => self.leave(tenant).await,
-            22 => self.force(name).await,
-            23 => {
+            24 => self.leave(tenant).await,
+            25 => self.force(name).await,
+            26 => {
                 let boundary = 1 + self.draw(20);
                 self.rig.scissors.set(boundary);
                 self.said(format!("a worker dies at boundary {boundary}"));
             }
-            24 => self.outage(),
-            25 => self.back_up().await,
-            26 => self.restore().await,
-            27 => self.end_recovery().await,
+            27 => self.outage(),
+            28 => self.back_up().await,
+            29 => self.restore().await,
+            30 => self.end_recovery().await,
             _ => {
                 if let Some((id, ..)) = self.claims.get(self.draw(self.claims.len().max(1))).cloned() {
                     let _ = app::check::check_now(&self.rig.app, &id, "tenant").await;
@@ -307,13 +307,17 @@ impl Walk {
         self.edit(name, |zone| zone.way = way);
     }
 
-    fn any_of(&self, name: &str) -> Option<DomainId> {
-        let of: Vec<_> = self.claims.iter().filter(|(_, n, _)| *n == name).map(|(id, ..)| id.clone()).collect();
+    /// One of the name's claims that stand so.
+    async fn any_of(&self, name: &str, states: &[Claim]) -> Option<DomainId> {
+        let rows = sql("SELECT id, claim FROM domains WHERE hostname = $1 ORDER BY id").bind(name);
+        let rows = self.rig.app.store.query(rows).await.unwrap();
+        let fits = |row: &&store::Row| states.contains(&row.parse("claim").unwrap());
+        let of: Vec<DomainId> = rows.iter().filter(fits).map(|row| row.parse("id").unwrap()).collect();
         if of.is_empty() { None } else { Some(of[self.draw(of.len())].clone()) }
     }
 
     async fn remove(&mut self, name: &str) {
-        let Some(id) = self.any_of(name) else { return };
+        let Some(id) = self.any_of(name, &[Claim::AwaitingDns, Claim::Queued, Claim::Live]).await else { return };
         if app::remove::remove(&self.rig.app, &id, "tenant").await.is_ok() {
             self.oracle.removed(&id);
             self.said(format!("{name} removed: {id}"));
@@ -321,7 +325,7 @@ impl Walk {
     }
 
     async fn undo(&mut self, name: &str) {
-        let Some(id) = self.any_of(name) else { return };
+        let Some(id) = self.any_of(name, &[Claim::Releasing]).await else { return };
         if app::undo::undo(&self.rig.app, &id, &Expect::ANY, "tenant").await.is_ok() {
             self.oracle.returned(&id);
             self.said(format!("{name} brought back: {id}"));
@@ -329,7 +333,7 @@ impl Walk {
     }
 
     async fn force(&mut self, name: &str) {
-        let Some(id) = self.any_of(name) else { return };
+        let Some(id) = self.any_of(name, &[Claim::Releasing, Claim::Released]).await else { return };
         if app::undo::force_release(&self.rig.app, &id, "its new owner waits", &Expect::ANY, "operator").await.is_ok() {
             self.oracle.forced(&id);
             self.said(format!("{name} forced: {id}"));

@@ -269,13 +269,7 @@ impl Walk {
     fn next(&self) -> Moment {
         let due = self.rows.lines.iter().map(|l| l.domain.due_at);
         let watched = self.resting.values().map(|(_, at)| *at);
-        let grants = self
-            .rows
-            .lines
-            .iter()
-            .filter_map(|l| l.order.as_ref())
-            .filter(|o| o.state == OrderState::Waiting)
-            .map(|o| o.not_before);
+        let grants = self.rows.lines.iter().filter_map(|l| l.order.as_ref()).filter_map(super::rows::turn_of);
         due.chain(watched).chain(grants).min().unwrap_or(Moment::NEVER)
     }
 

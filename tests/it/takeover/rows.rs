@@ -184,7 +184,7 @@ impl Rows {
         for at in 0..self.lines.len() {
             let id = nameplate::model::id::GrantId::mint(now, self.draw());
             let line = &mut self.lines[at];
-            if let Some(order) = line.order.as_mut().filter(|o| o.state == OrderState::Waiting && o.not_before <= now) {
+            if let Some(order) = line.order.as_mut().filter(|o| turn_of(o).is_some_and(|at| at <= now)) {
                 (order.state, order.state_since) = (OrderState::Granted, now);
                 let expires_at = now + Duration::from_secs(600);
                 line.grant = Some(Grant { id, state: GrantState::Open, expires_at, free: false });
@@ -404,4 +404,13 @@ impl Rows {
             ari_id: None,
         }
     }
+}
+
+/// How long an order waits for its turn: long enough that something happens meanwhile.
+const QUEUE: Duration = Duration::from_secs(2 * 3600);
+
+/// When it is the turn of an order that waits and may be placed.
+pub fn turn_of(order: &Order) -> Option<Moment> {
+    let waits = order.state == OrderState::Waiting && order.not_before != Moment::NEVER;
+    waits.then(|| order.not_before.max(order.state_since + QUEUE))
 }

@@ -169,6 +169,7 @@ async fn parent_and_child_of_different_tenants() {
     let child = "eu.shop.acme.test";
     let (_, parents) = live(&rig, "acme", NAME).await;
     let (beta, childs) = live(&rig, "beta", child).await;
+    pass(&rig, HOUR).await;
     assert_eq!(told(&rig, &parents, "claim_beneath").await, 1);
     app::remove::remove(&rig.app, &parents, "tenant").await.unwrap();
     pass(&rig, 9 * DAY).await;
