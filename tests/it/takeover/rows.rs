@@ -388,6 +388,7 @@ impl Rows {
             | Write::PublishChallenge { .. }
             | Write::RemoveChallenge(_)
             | Write::EdgesLost(_)
+            | Write::OrderLane(..)
             | Write::Revoke { .. } => {}
         }
     }
