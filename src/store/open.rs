@@ -53,6 +53,7 @@ enum Backend {
         writer: Arc<Line>,
         reader: Arc<Line>,
         queue: SqlitePool,
+        queues_place: QueuesPlace,
     },
     Postgres(PgPool),
 }
@@ -245,8 +246,10 @@ impl Store {
     /// Waits until running statements ended and closes every connection.
     pub async fn close(&self) {
         match &self.backend {
-            Backend::Sqlite { writer, reader, queue } => {
+            Backend::Sqlite { writer, reader, queue, queues_place } => {
                 queue.close().await;
+                // A connection that is closed instead of given back gives its place back here.
+                keep(queues_place, None);
                 reader.close().await;
                 writer.close().await;
             }
@@ -314,20 +317,24 @@ fn open_sqlite(settings: &OpenSettings, patience: Duration) -> StoreResult<Backe
         // A write that strays onto a reader would fight the writer for the file; it fails at once instead.
         false => Line::open(Source { reads_only: true, ..source }, settings.connections, patience)?,
     };
-    let queue = queues_pool(&writer, options);
-    Ok(Backend::Sqlite { writer, reader, queue })
+    let queues_place = QueuesPlace::default();
+    let queue = queues_pool(&writer, &queues_place, options);
+    Ok(Backend::Sqlite { writer, reader, queue, queues_place })
+}
+
+/// The place in the line of writers that the queue's connection has while it is in use.
+type QueuesPlace = Arc<Mutex<Option<OwnedSemaphorePermit>>>;
+
+fn keep(place: &QueuesPlace, permit: Option<OwnedSemaphorePermit>) {
+    *place.lock().unwrap_or_else(PoisonError::into_inner) = permit;
 }
 
 /// The pool of one connection that the queue has, which stands in line with all other writers: nobody fights for the file. Its
 /// connection is not pinged when it is taken: it cannot have died.
-fn queues_pool(writer: &Arc<Line>, options: SqliteConnectOptions) -> SqlitePool {
-    let place: Arc<Mutex<Option<OwnedSemaphorePermit>>> = Arc::default();
-    let held = move || Arc::clone(&place);
+fn queues_pool(writer: &Arc<Line>, place: &QueuesPlace, options: SqliteConnectOptions) -> SqlitePool {
+    let held = || Arc::clone(place);
     let (first, again, back) = (held(), held(), held());
     let (line_of_first, line_of_again) = (Arc::clone(writer), Arc::clone(writer));
-    let keep = |place: &Mutex<Option<OwnedSemaphorePermit>>, permit| {
-        *place.lock().unwrap_or_else(PoisonError::into_inner) = permit;
-    };
     let closed = |e: StoreError| sqlx::Error::Configuration(e.into());
     SqlitePoolOptions::new()
         .max_connections(1)
@@ -371,6 +378,24 @@ mod tests {
         assert!(matches!(told, StoreError::Unavailable(_)), "{told:?}");
         let why = told.source().unwrap().to_string().to_lowercase();
         assert!(why.contains("refused") || why.contains("address"), "{why}");
+    }
+
+    #[tokio::test]
+    async fn it_closes_while_the_queue_has_its_connection() {
+        let dir = tempfile::tempdir().unwrap();
+        let settings = OpenSettings { url: format!("sqlite:{}", dir.path().join("n.db").display()), connections: 1 };
+        let store = Store::open(&settings).await.unwrap();
+        let held = store.sqlite_pool().unwrap().acquire().await.unwrap();
+        let closing = tokio::spawn({
+            let store = store.clone();
+            async move { store.close().await }
+        });
+        while !store.sqlite_pool().unwrap().is_closed() {
+            tokio::task::yield_now().await;
+        }
+        drop(held);
+        closing.await.unwrap();
+        assert!(matches!(store.begin().await, Err(StoreError::Unavailable(_))));
     }
 
     #[tokio::test]

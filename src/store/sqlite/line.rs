@@ -1,11 +1,12 @@
 //! Where tasks wait for a connection.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::wire::{Source, SqliteRow, Wire};
+use crate::env::Env;
 use crate::store::{Stmt, StoreError, StoreResult};
 
 /// The first and the longest pause before the file's lock is tried again.
@@ -21,6 +22,8 @@ pub(crate) struct Line {
     count: u32,
     idle: Mutex<Vec<Wire>>,
     source: Source,
+    /// Real time, whatever clock drives the rest: another process and the disk know no other.
+    env: Env,
     /// How long a task waits for its turn, and for another process to let go of the file, before it is told [`StoreError::Busy`].
     patience: Duration,
 }
@@ -31,7 +34,7 @@ impl Line {
         let count = count.max(1);
         let first = Wire::open(&source)?;
         let turns = Arc::new(Semaphore::new(usize::try_from(count).unwrap_or(1)));
-        Ok(Arc::new(Line { turns, count, idle: Mutex::new(vec![first]), source, patience }))
+        Ok(Arc::new(Line { turns, count, idle: Mutex::new(vec![first]), source, env: Env::real(), patience }))
     }
 
     /// A place in the line without a connection: for who has one of its own to the same file.
@@ -100,10 +103,11 @@ impl Turn {
 
     /// Tries what another process may hold up, with growing pauses.
     async fn patiently<T>(&mut self, mut act: impl FnMut(&mut Wire) -> StoreResult<T>) -> StoreResult<T> {
-        let (began, mut pause) = (Instant::now(), PAUSE);
+        let (env, patience) = (self.line.env.clone(), self.line.patience);
+        let (began, mut pause) = (env.now(), PAUSE);
         loop {
             match act(self.wire()?) {
-                Err(StoreError::Busy) if began.elapsed() < self.line.patience => tokio::time::sleep(pause).await,
+                Err(StoreError::Busy) if env.now().since(began) < patience => env.sleep(pause).await,
                 other => return other,
             }
             pause = (pause * 2).min(LONGEST_PAUSE);
@@ -180,9 +184,10 @@ impl Turn {
     ) -> StoreResult<(Turn, T)> {
         let mut turn = self;
         let run = tokio::task::spawn_blocking(move || {
-            let began = Instant::now();
+            let env = turn.line.env.clone();
+            let began = env.now();
             let done = act(turn.wire()?);
-            let took = began.elapsed();
+            let took = env.now().since(began);
             if took >= SLOW {
                 tracing::warn!(statement = text, took_ms = took.as_millis(), "a statement was slow");
             }

@@ -36,7 +36,8 @@ pub(crate) struct Source {
 
 /// One connection.
 pub(crate) struct Wire {
-    connection: Connection,
+    // Boxed, so that a task that hands it on hands on little.
+    connection: Box<Connection>,
     /// By where a statement's text is: it is literal, and does not move.
     shapes: HashMap<(usize, usize), Arc<Shape>>,
     /// Strides left to the read that runs inside a task.
@@ -109,7 +110,7 @@ impl Wire {
                 }),
             )?;
         }
-        Ok(Wire { connection, shapes: HashMap::new(), strides })
+        Ok(Wire { connection: Box::new(connection), shapes: HashMap::new(), strides })
     }
 
     /// All rows of a query.
