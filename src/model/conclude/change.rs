@@ -44,7 +44,7 @@ pub fn change(s: &Situation, change: Change, sealed_key: Option<Vec<u8>>, now: M
         }
         // An open claim can always be let go of; another one rests as it is.
         (Change::Offboard, _) => offboard(s, now).unwrap_or_else(|_| Outcome::of(s, Moment::NEVER)),
-        (Change::LetGo, _) => untied(s, now).unwrap_or_else(|_| again),
+        (Change::LetGo, _) => untied(s, now).unwrap_or(again),
         (Change::Hear, _) => holding::hear(s, now),
         (Change::StepBack, _) => successor::overtaken(s, now),
         // Whoever lost the name to another claim may have been about to renew its certificate.
