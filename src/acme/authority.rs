@@ -60,6 +60,10 @@ pub trait Authority: Send + Sync {
     /// Downloads the chain of a valid order, as PEM.
     async fn certificate(&self, account: &AccountRef, order_url: &str) -> Result<String, AcmeError>;
 
+    /// Revokes a certificate that the account got, because what it was for has ended (RFC 8555 §7.6, RFC 5280 §5.3.1 reason 5). One
+    /// that is revoked already is as good.
+    async fn revoke(&self, account: &AccountRef, leaf_der: &[u8]) -> Result<(), AcmeError>;
+
     /// When the CA would like the certificate of this id to be renewed (ARI, RFC 9773 §4); nothing where its directory names no
     /// such resource. Asked without an account.
     async fn renewal_info(&self, certificate: &str) -> Result<Option<Advice>, AcmeError>;

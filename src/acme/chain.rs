@@ -156,6 +156,11 @@ fn certificate_id(key_id: &[u8], serial: &[u8]) -> String {
     format!("{}.{}", BASE64_URL_SAFE_NO_PAD.encode(key_id), BASE64_URL_SAFE_NO_PAD.encode(serial))
 }
 
+/// The leaf of a chain, as DER; none where the text is no chain.
+pub fn leaf(pem: &str) -> Option<Vec<u8>> {
+    split(pem).ok()?.into_iter().next()
+}
+
 pub(super) fn split(pem: &str) -> Result<Vec<Vec<u8>>, ChainError> {
     let mut der = Vec::new();
     for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()) {

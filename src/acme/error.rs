@@ -28,6 +28,7 @@ pub enum Call {
     Challenge,
     Finalize,
     Certificate,
+    Revocation,
 }
 
 impl fmt::Display for Call {
@@ -44,6 +45,7 @@ impl fmt::Display for Call {
             Call::Challenge => "announcing the challenge",
             Call::Finalize => "finalizing the order",
             Call::Certificate => "downloading the certificate",
+            Call::Revocation => "revoking the certificate",
         })
     }
 }
@@ -233,6 +235,12 @@ impl AcmeError {
             Kind::NotThere(_) => Class::RetryAt(self.retry_after),
             Kind::Ours(_) => Class::WaitFor(Actor::Platform),
         }
+    }
+
+    /// That a certificate is revoked already is what was wanted.
+    pub fn unless_revoked(self) -> Result<(), AcmeError> {
+        let already = self.problem.as_ref().is_some_and(|p| p.acme_type() == "alreadyRevoked");
+        if already { Ok(()) } else { Err(self) }
     }
 
     /// By the types of RFC 8555 §6.7, RFC 9773 §5 and the drafts in use.

@@ -9,9 +9,9 @@ use http::{Request, StatusCode};
 use hyper::body::Bytes;
 use instant_acme::{
     Account, AuthorizationHandle, BodyWrapper, CertificateIdentifier, ChallengeType, HttpClient, Identifier, Key, NewOrder,
-    Order,
+    Order, RevocationReason, RevocationRequest,
 };
-use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use serde::Deserialize;
 use serde::de::value::{BorrowedStrDeserializer, Error as ValueError};
 
@@ -316,6 +316,18 @@ impl Authority for InstantAcme {
             Ok(Some(pem)) => Ok(pem),
             Ok(None) => Err(AcmeError::not_there(call, OrderStatus::Processing, None, note.retry_after())),
             Err(e) => Err(AcmeError::judge(call, &note, &e)),
+        }
+    }
+
+    async fn revoke(&self, account: &AccountRef, leaf_der: &[u8]) -> Result<(), AcmeError> {
+        let call = Call::Revocation;
+        let account = self.account(call, account).await?;
+        let certificate = CertificateDer::from(leaf_der);
+        let reason = Some(RevocationReason::CessationOfOperation);
+        let note = Note::default();
+        match recorded(&note, account.revoke(&RevocationRequest { certificate: &certificate, reason })).await {
+            Ok(()) => Ok(()),
+            Err(e) => AcmeError::judge(call, &note, &e).unless_revoked(),
         }
     }
 

@@ -172,6 +172,12 @@ pub(super) fn open(app: &App, issuer: &Issuer) -> Result<AccountRef, AppError> {
     opened(&app.vault, &issuer.id, url, sealed)
 }
 
+/// The account of an issuer's row; none where there is none.
+pub(super) fn of_row(app: &App, row: &IssuerRow) -> Result<Option<AccountRef>, AppError> {
+    let (Some(url), Some(sealed)) = (&row.account_url, &row.account_key) else { return Ok(None) };
+    opened(&app.vault, &row.id, url, sealed).map(Some)
+}
+
 fn opened(vault: &Vault, id: &IssuerId, url: &str, sealed: &[u8]) -> Result<AccountRef, AppError> {
     let key = vault.open(&context(id), &Sealed::try_from(sealed.to_vec())?)?;
     Ok(AccountRef { url: AccountUrl(url.to_owned()), key })

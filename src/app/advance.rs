@@ -88,6 +88,7 @@ impl Grip {
             Ok(s) if s.domain.generation != generation => return Ok(Advanced::Superseded),
             Ok(mut s) => {
                 s.lap = app.lap.takes();
+                s.letting_go = app.settings.letting_go;
                 step(app, &mut s, lease_until, more).await
             }
             Err(e) => Err(e.into()),

@@ -6,13 +6,14 @@
 mod names;
 mod platform;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use self::names::LongestLife;
 use super::{App, AppError};
 use crate::model::alert::threshold::Thresholds;
 use crate::model::outcome::NewEvent;
-use crate::store::{issuer_health, issuers};
+use crate::store::{expiry, issuer_health, issuers};
 
 /// Rows that one transaction writes.
 const PAGE: i64 = 200;
@@ -26,14 +27,26 @@ pub struct AlertSettings {
     pub thresholds: Thresholds,
     /// After which silence the workers count as stopped.
     pub workers_silent: Duration,
-    /// What was found out and holds for a while.
-    longest: LongestLife,
+    /// Whether this process has seen to it that every name is looked at by these thresholds.
+    thought: Arc<AtomicBool>,
 }
 
 impl AlertSettings {
     /// As decided.
     pub fn new(thresholds: Thresholds, workers_silent: Duration) -> Self {
-        AlertSettings { thresholds, workers_silent, longest: LongestLife::default() }
+        AlertSettings { thresholds, workers_silent, thought: Arc::default() }
+    }
+
+    /// With other thresholds than before every name is looked at once.
+    async fn rethink(&self, app: &App) -> Result<(), AppError> {
+        if self.thought.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let mut tx = app.store.begin().await?;
+        expiry::rethink(&mut tx, &format!("{:?}", self.thresholds.all())).await?;
+        tx.commit().await?;
+        self.thought.store(true, Ordering::Relaxed);
+        Ok(())
     }
 }
 
@@ -54,10 +67,8 @@ pub struct Passed {
 
 /// Looks at everything once.
 pub async fn pass(app: &App, settings: &AlertSettings) -> Result<Passed, AppError> {
-    let mut passed = Passed::default();
-    passed.resolved += names::end_those_over(app).await?;
     let unwell = unwell_issuers(app).await?;
-    passed.raised += names::raise_ending(app, settings, &unwell).await?;
+    let mut passed = names::look(app, settings, &unwell).await?;
     let (raised, resolved) = platform::look(app, settings, &unwell).await?;
     passed.raised += raised;
     passed.resolved += resolved;

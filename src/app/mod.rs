@@ -21,6 +21,7 @@ mod ca;
 pub mod check;
 mod choice;
 pub mod claim;
+pub mod clocks;
 pub mod connect;
 pub mod contacts;
 pub mod dispatch;
@@ -39,12 +40,15 @@ pub mod preflight;
 pub mod reissue;
 pub mod remove;
 pub mod renewal;
+pub mod resting;
 pub mod restore;
+pub mod revoke;
 pub mod routine;
 pub mod sessions;
 pub mod show;
 pub mod tenants;
 pub mod tokens;
+pub mod undo;
 pub mod webhooks;
 
 use std::sync::Arc;
@@ -58,6 +62,7 @@ use crate::env::Env;
 use crate::model::conclude::FRESH_EDGE;
 use crate::model::domain::RoutingMode;
 use crate::model::hostname::Hostname;
+use crate::model::letting_go::LettingGo;
 use crate::model::look::Platform;
 use crate::reach::Reach;
 use crate::store::situation::CountedEdges;
@@ -82,6 +87,8 @@ pub struct Settings {
     pub preflight: bool,
     /// At least so many edges must count before a certificate is ordered or called active.
     pub min_edges: usize,
+    /// How names are let go of.
+    pub letting_go: LettingGo,
 }
 
 impl Settings {
@@ -120,6 +127,8 @@ pub struct Bells {
     pub offboarding: Arc<Notify>,
     /// For files of names that arrived.
     pub imports: Arc<Notify>,
+    /// For replacements of certificates that were asked for.
+    pub replacements: Arc<Notify>,
 }
 
 /// Everything a use case needs, cheap to clone.

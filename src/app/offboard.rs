@@ -12,10 +12,12 @@ use crate::env::Env;
 use crate::mint;
 use crate::model::checks;
 use crate::model::domain::Domain;
-use crate::model::evidence::{Check, Verdict};
+use crate::model::evidence::Check;
 use crate::model::id::{DomainId, EventId, TenantId};
+use crate::model::letting_go::Leads;
 use crate::model::look::{Ask, Depth};
 use crate::model::moment::Moment;
+use crate::model::reason::Reason;
 use crate::model::tenant::Tenant;
 use crate::store::offboarding::{self, Progress};
 use crate::store::{Store, StoreError, tenants};
@@ -148,28 +150,33 @@ pub async fn dangling(app: &App, tenant: &TenantId, after: Option<&DomainId>, li
         names.push(row);
     }
     let looked = names.len();
-    let seen: Vec<_> = stream::iter(names).map(|d| look(app, d)).buffered(LOOKS).collect().await;
+    let seen: Vec<_> = stream::iter(names)
+        .map(|d| async move {
+            let seen = look(app, &d).await;
+            (d, seen)
+        })
+        .buffered(LOOKS)
+        .collect()
+        .await;
     let mut out = LookedAt { looked, next, ..LookedAt::default() };
-    for (domain, verdict, observed) in seen {
+    for (domain, (way, observed)) in seen {
         let hostname = domain.hostname.to_string();
-        match verdict {
-            Verdict::Pass => out.dangling.push(Dangling { domain: domain.id, hostname, observed }),
-            Verdict::Unknown => out.unknown.push(hostname),
-            Verdict::Wait | Verdict::Fail => {}
+        match way.map_or(Leads::Unknown, Leads::of) {
+            Leads::Here => out.dangling.push(Dangling { domain: domain.id, hostname, observed }),
+            Leads::Unknown => out.unknown.push(hostname),
+            Leads::Elsewhere => {}
         }
     }
     Ok(out)
 }
 
-async fn look(app: &App, domain: Domain) -> (Domain, Verdict, Vec<String>) {
+/// What DNS says of the way of a former name, and what was seen of it: one look through one resolver.
+pub(super) async fn look(app: &App, domain: &Domain) -> (Option<Reason>, Vec<String>) {
     let mut question = Ask::new(domain.hostname.clone(), app.settings.platform.clone());
     question.depth = Depth::Routine;
     question.turn.tenant = Some(domain.tenant_id.clone());
-    question.routing = Some(ask::routing(app, &domain));
+    question.routing = Some(ask::routing(app, domain));
     let seen = app.look.look(&question).await;
     let finding = checks::judge(&question, &seen).into_iter().find(|f| f.check == Check::Routing);
-    match finding {
-        Some(finding) => (domain, finding.verdict(), finding.observed),
-        None => (domain, Verdict::Unknown, Vec::new()),
-    }
+    finding.map_or((None, Vec::new()), |f| (Some(f.reason), f.observed))
 }

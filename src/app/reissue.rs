@@ -1,105 +1,164 @@
 //! Replacing certificates out of turn: what an operator does after a CA's mistake, or before it is left.
+//!
+//! What is asked for is durable before anything is selected; selecting goes on in whatever process is there ([`round`]). Orders wait
+//! behind all whose certificate is due. When it will be done is told by the queue itself, played with those who have yet to join it.
 
 use std::time::Duration;
 
-use serde::Serialize;
+use serde_json::json;
 
+use super::{App, AppError};
 use crate::env::Env;
-use crate::model::limits::{ACCOUNT, LimitName};
+use crate::mint;
+use crate::model::id::{EventId, ReissueId};
 use crate::model::moment::Moment;
-use crate::store::reissues::{self, Selection};
-use crate::store::{Store, StoreResult, issuers, ledger};
+use crate::model::outcome::NewEvent;
+use crate::store::reissues::{self, GivenUp, ReissueRow, Selected, Selection};
+use crate::store::{Store, StoreResult, Tx};
 
 /// Names are looked at anew before they are ordered for: so many a second begin.
 const A_SECOND: u32 = 10;
 
-/// What was begun.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Begun {
-    /// Its id; none for a dry run, or where nothing was selected.
-    pub id: Option<String>,
-    /// How many certificates it is about.
-    pub certificates: u64,
-}
+/// What is told when one begins, is done, is given up.
+pub const BEGAN: &str = "reissue_began";
+/// All of it is replaced.
+pub const FINISHED: &str = "reissue_finished";
+/// What is left of it is given up.
+pub const GIVEN_UP: &str = "reissue_given_up";
 
 /// A selection in words.
 fn in_words(selection: &Selection) -> String {
     match selection {
         Selection::Issuer(name) => format!("issued by {name}"),
-        Selection::Serials(serials) => format!("{} serial numbers", serials.len()),
+        Selection::Serials(serials) => format!("{} serial numbers", serials.iter().filter(|s| !s.starts_with("00")).count()),
         Selection::Before(at) => format!("valid from before {at}"),
     }
 }
 
-/// Marks what is selected; nothing is marked in a dry run. What is on its way already is left out.
-pub async fn begin(store: &Store, env: &Env, selection: &Selection, actor: &str, dry: bool) -> StoreResult<Begun> {
-    let selected = reissues::select(store, selection).await?;
-    if dry || selected.is_empty() {
-        return Ok(Begun { id: None, certificates: u64::try_from(selected.len()).unwrap_or(u64::MAX) });
+/// A serial number as lists have it (hex with or without colons, `0x` or leading zeros) in both forms that DER has it in, with and without
+/// a zero octet before a set first bit; nothing for what is none.
+pub fn serial_forms(text: &str) -> Option<[String; 2]> {
+    let hex: String = text.chars().filter(|c| !matches!(c, ':' | ' ')).collect::<String>().to_ascii_lowercase();
+    let hex = hex.trim_start_matches("0x").trim_start_matches('0');
+    if hex.is_empty() || hex.len() > 64 || !hex.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return None;
     }
-    let now = env.now();
-    let apart = Duration::from_secs(1) / A_SECOND;
-    let due = |n: usize| now + apart * u32::try_from(n).unwrap_or(u32::MAX);
-    let these: Vec<_> = selected.into_iter().enumerate().map(|(n, s)| (s, due(n))).collect();
-    let id = format!("rei_{}", env.draw_hex(16));
-    let certificates = reissues::mark(store, &id, &in_words(selection), actor, &these, now).await?;
-    Ok(Begun { id: Some(id), certificates })
+    let even = if hex.len().is_multiple_of(2) { hex.to_owned() } else { format!("0{hex}") };
+    Some([format!("00{even}"), even])
 }
 
-/// How far a replacement is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Progress {
+/// The selection of these serial numbers.
+pub fn of_serials(forms: impl IntoIterator<Item = [String; 2]>) -> Selection {
+    let mut all: Vec<String> = forms.into_iter().flatten().collect();
+    all.sort();
+    all.dedup();
+    Selection::Serials(all)
+}
+
+fn news(kind: &'static str, actor: &str, cause: String, id: &str, row: Option<&ReissueRow>) -> NewEvent {
+    let detail =
+        json!({"reissue": id, "certificates": row.map(|row| row.certificates), "given_up": row.map(|row| row.given_up)});
+    NewEvent { kind, actor: actor.to_owned(), cause, detail }
+}
+
+/// What is written down, before any of it is selected.
+#[derive(Clone, Debug)]
+pub struct Begun {
     /// Its id.
-    pub id: String,
-    /// What was selected.
+    pub id: ReissueId,
+    /// What is selected, in words.
     pub selection: String,
     /// Who asked for it.
     pub actor: String,
-    /// How many certificates it is about.
-    pub certificates: i64,
-    /// How many are not replaced yet.
-    pub left: i64,
-    /// When it was begun.
-    pub created_at: String,
-    /// When it was given up, if it was.
-    pub cancelled_at: Option<String>,
-    /// By when the order budget will have had room for what is left, if nothing else is ordered and nothing is exempt.
-    pub room_by: Option<String>,
+    /// When.
+    pub at: Moment,
 }
 
-/// All replacements, the latest first.
-pub async fn list(store: &Store, env: &Env) -> StoreResult<Vec<Progress>> {
-    let now = env.now();
-    let mut all = Vec::new();
-    for row in reissues::list(store).await? {
-        let room_by = match row.left {
-            0 => None,
-            left => room_by(store, left, now).await?,
-        };
-        all.push(Progress {
-            id: row.id,
-            selection: row.selection,
-            actor: row.actor,
-            certificates: row.certificates,
-            left: row.left,
-            created_at: row.created_at.rfc3339(),
-            cancelled_at: row.cancelled_at.map(Moment::rfc3339),
-            room_by: room_by.map(Moment::rfc3339),
-        });
+/// Writes down that what is selected is to be replaced. Nothing is lost from here on; [`go_on`] or any process's [`round`] does it.
+pub async fn begin(tx: &mut Tx, env: &Env, selection: &Selection, actor: &str) -> StoreResult<Begun> {
+    let (id, at) = (mint!(env, ReissueId), env.now());
+    let words = in_words(selection);
+    reissues::create(tx, &id, &words, selection, actor, at).await?;
+    let told = news(BEGAN, actor, format!("certificates in use are to be replaced: those {words}"), id.as_str(), None);
+    reissues::tell(tx, &mint!(env, EventId), &told, at).await?;
+    Ok(Begun { id, selection: words, actor: actor.to_owned(), at })
+}
+
+/// The same, and selects at once.
+pub async fn begin_now(store: &Store, env: &Env, selection: &Selection, actor: &str) -> StoreResult<Begun> {
+    let mut tx = store.begin().await?;
+    let begun = begin(&mut tx, env, selection, actor).await?;
+    tx.commit().await?;
+    go_on(store, begun.id.as_str()).await?;
+    Ok(begun)
+}
+
+/// Selects what is not selected yet, from where whoever did so before was stopped.
+pub async fn go_on(store: &Store, id: &str) -> StoreResult<()> {
+    while let Some(row) = reissues::find(store, id).await? {
+        let (Some(from), Some(wanted)) = (&row.marking, &row.wanted) else { return Ok(()) };
+        let Ok(id) = row.id.parse::<ReissueId>() else { return Ok(()) };
+        let page = reissues::select(store, wanted, row.created_at, from).await?;
+        let begun = usize::try_from(row.certificates).unwrap_or(0);
+        let these: Vec<(Selected, Moment)> =
+            page.these.into_iter().enumerate().map(|(n, s)| (s, due(row.created_at, begun + n))).collect();
+        // Whether it was us or somebody else: the row says where it goes on.
+        reissues::mark(store, &id, from, page.next.as_deref(), &these).await?;
     }
-    Ok(all)
+    Ok(())
 }
 
-/// When the preferred issuer will have had room for so many orders.
-async fn room_by(store: &Store, left: i64, now: Moment) -> StoreResult<Option<Moment>> {
-    let Some(issuer) = issuers::list(store).await?.into_iter().find(|i| i.is_in_use() && i.account_url.is_some()) else {
-        return Ok(None);
-    };
-    let Some(limit) = issuer.limits.get(&LimitName::OrdersPerAccount).copied() else { return Ok(Some(now)) };
-    let mut tx = store.read().await?;
-    let spent = ledger::of_keys(&mut tx, &issuer.id, [ACCOUNT]).await?;
-    let bucket = spent.get(&(LimitName::OrdersPerAccount, ACCOUNT.to_owned())).copied().unwrap_or_default();
-    let before = limit.interval() * u32::try_from(left - 1).unwrap_or(u32::MAX);
-    let ahead = bucket.tat.max(now) + limit.interval() * bucket.open + before;
-    Ok(Some((ahead - limit.tolerance()).max(now)))
+/// When the n-th begins.
+pub fn due(begin: Moment, n: usize) -> Moment {
+    begin + Duration::from_secs(1) / A_SECOND * u32::try_from(n).unwrap_or(u32::MAX)
+}
+
+/// Gives one up: what only waits ends, what is at the CA goes on.
+pub async fn cancel(store: &Store, env: &Env, id: &str, actor: &str) -> StoreResult<GivenUp> {
+    let mut tx = store.begin().await?;
+    let cause = "a replacement is given up; what is at the CA already goes on".to_owned();
+    let given_up =
+        reissues::give_up(&mut tx, id, &mint!(env, EventId), &news(GIVEN_UP, actor, cause, id, None), env.now()).await?;
+    tx.commit().await?;
+    if given_up == GivenUp::Now {
+        while reissues::unmark(store, id, env.now()).await? {}
+    }
+    Ok(given_up)
+}
+
+/// One round: whatever was begun and stopped on the way goes on, and what is done is told.
+pub async fn round(app: &App) -> Result<(), AppError> {
+    for row in reissues::open(&app.store).await? {
+        if row.cancelled_at.is_some() {
+            while reissues::unmark(&app.store, &row.id, app.env.now()).await? {}
+        } else if row.marking.is_some() {
+            go_on(&app.store, &row.id).await?;
+        } else if row.left == 0 {
+            let told = news(
+                FINISHED,
+                "nameplate",
+                "everything that was to be replaced is replaced".to_owned(),
+                &row.id,
+                Some(&row),
+            );
+            reissues::finish(&app.store, &row.id, &mint!(app.env, EventId), &told, app.env.now()).await?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn serial_numbers_are_read_as_lists_have_them() {
+        let forms = |text| serial_forms(text).map(|forms| forms.join(" "));
+        assert_eq!(forms("04:A7:c3").as_deref(), Some("0004a7c3 04a7c3"));
+        assert_eq!(forms("0xff01").as_deref(), Some("00ff01 ff01"));
+        assert_eq!(forms("4a7c3").as_deref(), Some("0004a7c3 04a7c3"));
+        for wrong in ["", "0", "xyz", "\u{202e}04", &"f".repeat(65)] {
+            assert_eq!(forms(wrong), None, "{wrong:?}");
+        }
+    }
 }

@@ -62,7 +62,7 @@ pub async fn batch(app: &App) -> Result<Batch, AppError> {
     if moved > 0 {
         tracing::info!(asked = learnt.len(), moved, "CAs told other moments for renewals");
     }
-    Ok(Batch { asked: learnt.len(), moved, more: learnt.len() == BATCH })
+    Ok(Batch { asked: learnt.len(), moved, more: learnt.len() >= BATCH })
 }
 
 async fn ask(app: &App, of: &ToAsk, authority: Option<&Arc<dyn Authority>>) -> Schedule {

@@ -6,11 +6,16 @@
 
 use serde_json::json;
 
+use super::{App, AppError, advance};
 use crate::env::Env;
 use crate::mint;
-use crate::model::id::EventId;
+use crate::model::conclude;
+use crate::model::id::{DomainId, EventId};
 use crate::model::ledger;
-use crate::store::{Store, StoreError, issuers, restore};
+use crate::model::moment::Moment;
+use crate::store::record::{self, Recorded};
+use crate::store::restore::Ahead;
+use crate::store::{Store, StoreError, issuers, pairs, restore, situation};
 
 /// Why a restore could not be declared, or ended.
 #[derive(Debug, thiserror::Error)]
@@ -21,6 +26,9 @@ pub enum RestoreError {
     /// No recovery is under way.
     #[error("no recovery is under way")]
     NotRecovering,
+    /// Edges remembered more, or less, since whoever ends it looked.
+    #[error("ending the recovery would lose {0} names by now; look again and decide anew")]
+    Changed(i64),
     /// The store.
     #[error("the database could not be changed")]
     Store(#[from] StoreError),
@@ -42,6 +50,7 @@ pub async fn begin(store: &Store, env: &Env) -> Result<Restored, RestoreError> {
     let now = env.now();
     let all = issuers::list(store).await?;
     let mut tx = store.begin().await?;
+    tx.execute(restore::forget()).await?;
     if !restore::begin_epoch(&mut tx, now).await? {
         return Err(RestoreError::NothingBefore);
     }
@@ -54,20 +63,95 @@ pub async fn begin(store: &Store, env: &Env) -> Result<Restored, RestoreError> {
     let invitations = restore::revoke_invitations(&mut tx, now).await?;
     let sessions = restore::end_sessions(&mut tx, now).await?;
     let detail = json!({ "epoch": now.micros(), "grants": grants, "invitations": invitations, "sessions": sessions });
-    tx.execute(restore::event(mint!(env, EventId).as_str(), "restored", &detail, now)).await?;
+    tx.execute(restore::event(mint!(env, EventId).as_str(), "restored", &detail, "command line", now)).await?;
     tx.commit().await?;
     Ok(Restored { epoch: now.micros(), grants, invitations })
 }
 
-/// Ends the recovery: edges let go of what the database does not have. The new epoch.
-pub async fn end(store: &Store, env: &Env) -> Result<i64, RestoreError> {
+/// A recovery that is under way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recovering {
+    /// When the restore was declared.
+    pub since: Moment,
+    /// What its end would change.
+    pub ahead: Ahead,
+    /// Some of the names that edges serve with what is not stored.
+    pub names: Vec<String>,
+}
+
+/// So many names are shown.
+const NAMES: i64 = 50;
+
+/// The recovery, if one is under way.
+pub async fn status(store: &Store) -> Result<Option<Recovering>, StoreError> {
+    let mut tx = store.read().await?;
+    let Some(since) = restore::recovering_since(&mut tx).await? else { return Ok(None) };
+    let (ahead, names) = (restore::ahead(&mut tx).await?, restore::unknown_names(&mut tx, NAMES).await?);
+    Ok(Some(Recovering { since, ahead, names }))
+}
+
+/// Ends the recovery: edges let go of what the database does not have. The new epoch. `seen`: how many names would be lost by what
+/// whoever ends it was shown.
+pub async fn end(store: &Store, env: &Env, seen: Option<i64>, actor: &str) -> Result<i64, RestoreError> {
     let now = env.now();
     let mut tx = store.begin().await?;
+    let ahead = restore::ahead(&mut tx).await?;
     if !restore::end_recovery(&mut tx, now).await? {
         return Err(RestoreError::NotRecovering);
     }
-    let detail = json!({ "epoch": now.micros() });
-    tx.execute(restore::event(mint!(env, EventId).as_str(), "recovery_ended", &detail, now)).await?;
+    let lost = ahead.unknown + ahead.newer;
+    if seen.is_some_and(|seen| seen != lost) {
+        return Err(RestoreError::Changed(lost));
+    }
+    tx.execute(restore::forget()).await?;
+    let detail = json!({ "epoch": now.micros(), "unknown": ahead.unknown, "newer": ahead.newer, "let_go": ahead.let_go });
+    tx.execute(restore::event(mint!(env, EventId).as_str(), "recovery_ended", &detail, actor, now)).await?;
     tx.commit().await?;
     Ok(now.micros())
+}
+
+/// What edges remember, settled in one round.
+const BATCH: i64 = 100;
+
+/// Brings the database in line with what edges remember; how much was settled. A name that was let go of after the copy was made is
+/// let go of again. What edges serve and the database does not know stays with them, and is counted for whoever ends the recovery.
+pub async fn settle(app: &App) -> Result<usize, AppError> {
+    let rows = restore::unsettled(&app.store, BATCH).await?;
+    let mut done = 0;
+    for row in rows {
+        let outcome = match &row.claim {
+            // Edges heard of it after the copy was made: what stands here was let go of since.
+            Some(claim) if !row.serves => match let_go(app, claim).await? {
+                true => "let_go",
+                false => continue,
+            },
+            None if row.serves => "unknown",
+            Some(_) if row.unknown_until.is_some() => "newer",
+            Some(_) | None => "known",
+        };
+        app.store.execute(restore::settled(&row, outcome, app.env.now())).await?;
+        tracing::info!(hostname.name = %row.hostname, outcome, "edges remember this name");
+        done += 1;
+    }
+    Ok(done)
+}
+
+/// Lets go of a claim that was let go of before; false when something moved it meanwhile.
+async fn let_go(app: &App, id: &DomainId) -> Result<bool, AppError> {
+    let now = app.env.now();
+    let mut tx = app.store.begin().await?;
+    if !pairs::hold_linked(&mut tx, id).await? {
+        return Ok(false);
+    }
+    situation::fence(&mut tx, id).await?;
+    let s = situation::around_in(&mut tx, id, app.edges()).await?;
+    // One that is on its way out already has nothing to be let go of.
+    let Ok(outcome) = conclude::remembered_gone(&s, now) else { return Ok(true) };
+    if record::outcome(&mut tx, &s, &outcome, None, now, || mint!(app.env, EventId)).await? != Recorded::Yes {
+        return Ok(false);
+    }
+    advance::ring_after(app, &mut tx, &outcome);
+    app.boundary.cross("before what edges remember is settled").await;
+    tx.commit().await?;
+    Ok(true)
 }

@@ -9,6 +9,7 @@ mod listed;
 mod pair;
 mod portal;
 mod record;
+pub mod reissues;
 pub(in crate::app) mod rfc3339;
 pub mod words;
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use aws_lc_rs::digest::{SHA256, digest};
 use serde_json::json;
 
 use super::{App, AppError};
@@ -49,8 +50,47 @@ fn context(id: &WebhookId) -> Context {
     Context::new("webhook-secret", id.as_str())
 }
 
-fn seal(app: &App, id: &WebhookId, secret: &Secret) -> Result<Vec<u8>, AppError> {
-    Ok(app.vault.seal(&app.env, &context(id), secret)?.as_bytes().to_vec())
+fn url_context(id: &WebhookId) -> Context {
+    Context::new("webhook-url", id.as_str())
+}
+
+fn seal(app: &App, context: &Context, secret: &Secret) -> Result<Vec<u8>, AppError> {
+    Ok(app.vault.seal(&app.env, context, secret)?.as_bytes().to_vec())
+}
+
+/// What others than its owner see of a URL, whose path and query may be as good as a password: the host, and by what two URLs are
+/// told apart.
+fn shown(url: &str) -> (String, String) {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let host = rest.split(['/', '?', '#']).next().unwrap_or_default().to_ascii_lowercase();
+    let digest = digest(&SHA256, url.as_bytes());
+    let short = digest.as_ref().iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+    (host, short)
+}
+
+/// The whole URL of a place.
+pub fn url(app: &App, row: &WebhookRow) -> Result<Secret, AppError> {
+    match &row.sealed_url {
+        Some(sealed) => Ok(app.vault.open(&url_context(&row.id), &Sealed::try_from(sealed.clone())?)?),
+        None => Ok(Secret::from(row.url.clone())),
+    }
+}
+
+/// Seals the URLs that an older release wrote in the open; how many.
+pub async fn seal_urls(app: &App) -> Result<usize, AppError> {
+    let mut sum = 0;
+    loop {
+        let open = webhooks::in_the_open(&app.store, 200).await?;
+        if open.is_empty() {
+            return Ok(sum);
+        }
+        sum += open.len();
+        for (id, url) in open {
+            let (host, fingerprint) = shown(&url);
+            let sealed = seal(app, &url_context(&id), &Secret::from(url))?;
+            app.store.execute(webhooks::seal(&id, &sealed, &host, &fingerprint)).await?;
+        }
+    }
 }
 
 /// The secrets of a place that are good now, the newest first.
@@ -75,7 +115,7 @@ async fn told(
     Ok(())
 }
 
-/// A place to add.
+/// A place to add. Its URL is not printed.
 pub struct NewWebhook<'a> {
     /// Whose: a tenant's, or the platform's, which is told of everything.
     pub tenant: Option<TenantId>,
@@ -96,17 +136,22 @@ pub async fn add_in(
     HookUrl::read(new.url, rules)?;
     let kinds = kinds::subscribed(new.kinds, new.tenant.is_none())?;
     let (id, secret) = (mint!(app.env, WebhookId), webhook::new_secret(&app.env));
+    let (host, fingerprint) = shown(new.url);
     let row = WebhookRow {
-        secret: seal(app, &id, &secret)?,
+        secret: seal(app, &context(&id), &secret)?,
+        sealed_url: Some(seal(app, &url_context(&id), &Secret::from(new.url.to_owned()))?),
         id,
         tenant_id: new.tenant,
-        url: new.url.to_owned(),
+        url: String::new(),
+        host,
+        fingerprint,
         kinds,
         previous_secret: None,
         previous_until: None,
         not_before: Moment::default(),
         failures: 0,
         failing_since: None,
+        fault: None,
         disabled_at: None,
         disabled_why: None,
         created_at: app.env.now(),
@@ -133,7 +178,7 @@ pub async fn remove(app: &App, row: &WebhookRow, actor: &str) -> Result<bool, Ap
 /// Gives a place another secret. For a day requests are signed with both.
 pub async fn rotate_in(tx: &mut Tx, app: &App, row: &WebhookRow, actor: &str) -> Result<(Secret, Moment), AppError> {
     let (secret, until) = (webhook::new_secret(&app.env), app.env.now() + BOTH);
-    tx.execute(webhooks::rotate(&row.id, &seal(app, &row.id, &secret)?, until)).await?;
+    tx.execute(webhooks::rotate(&row.id, &seal(app, &context(&row.id), &secret)?, until)).await?;
     told(tx, app, row.tenant_id.as_ref(), "webhook_secret_rotated", &row.id, actor).await?;
     Ok((secret, until))
 }

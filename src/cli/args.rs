@@ -237,6 +237,21 @@ pub(super) enum DomainCommand {
         /// Id or hostname
         domain: String,
     },
+    /// Bring back a domain that was removed, within 7 days and while its records are in place
+    Undo {
+        /// Id or hostname
+        domain: String,
+    },
+    /// End what keeps a name back that was let go of; for operators
+    EndRelease {
+        /// Id or hostname
+        domain: String,
+        /// Why, for the record
+        #[arg(long)]
+        reason: String,
+    },
+    /// List names that were let go of and still lead here; for operators
+    LeftBehind,
 }
 
 #[derive(Subcommand)]

@@ -7,10 +7,12 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 use serde_json::json;
 
+use super::out::many;
 use super::{Out, Surroundings, load};
 use crate::app::restore;
 use crate::env::Env;
 use crate::roles::{open_existing, open_vault};
+use crate::store::restore::Ahead;
 use crate::store::{OpenSettings, Store};
 
 #[derive(Args)]
@@ -94,6 +96,16 @@ async fn checked(file: &Path) -> anyhow::Result<u64> {
     Ok(written.metadata()?.len())
 }
 
+/// What the end of a recovery changes, one line a kind.
+fn lost(ahead: &Ahead) -> Vec<String> {
+    let lines = [
+        (ahead.unknown, "that edges served are not known here: claim them anew"),
+        (ahead.newer, "get a new certificate, as only edges had the newest one"),
+        (ahead.let_go, "were let go of after the copy was made, and are again"),
+    ];
+    lines.into_iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{} {what}.", many(n, "name"))).collect()
+}
+
 /// Tells a restored database that it is one.
 pub(super) async fn restored(
     surroundings: &Surroundings,
@@ -112,13 +124,17 @@ pub(super) async fn restored(
     // Brings an older copy to this schema, and stops here when the master key is not the copy's.
     let (store, _) = open_vault(&config, env).await?;
     if args.end {
-        let ended = restore::end(&store, env).await;
+        let before = restore::status(&store).await?;
+        let ended = restore::end(&store, env, None, "command line").await;
         store.close().await;
         let epoch = ended?;
         if out.json {
             out.document(&json!({ "epoch": epoch, "recovering": false }))?;
         } else {
             out.line("The recovery is over: edges take what is stored and let go of everything else.")?;
+            for line in before.iter().flat_map(|r| lost(&r.ahead)) {
+                out.line(&line)?;
+            }
         }
         return Ok(());
     }

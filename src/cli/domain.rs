@@ -59,6 +59,16 @@ pub(super) async fn run(surroundings: &Surroundings, args: DomainArgs, out: &mut
             let id = find(&api, &domain).await?;
             api.send(api.request(Method::DELETE, &format!("/api/v1/domains/{id}"))).await?
         }
+        DomainCommand::Undo { domain } => {
+            let id = find(&api, &domain).await?;
+            api.send(api.request(Method::POST, &format!("/api/v1/domains/{id}/undo-removal"))).await?
+        }
+        DomainCommand::EndRelease { domain, reason } => {
+            let id = find(&api, &domain).await?;
+            let body = serde_json::json!({ "reason": reason });
+            api.send(api.request(Method::POST, &format!("/api/v1/domains/{id}/end-release")).json(&body)).await?
+        }
+        DomainCommand::LeftBehind => return left_behind(&api, out).await,
     };
     if out.json {
         out.document(&shown)?;
@@ -85,6 +95,44 @@ async fn list(
         .map(|d| vec![d.hostname_display, d.tenant.slug, d.claim.to_string(), d.created_at.rfc3339(), d.id.to_string()])
         .collect();
     out.table(&["HOSTNAME", "TENANT", "CLAIM", "CLAIMED", "ID"], &rows)?;
+    Ok(())
+}
+
+#[derive(Serialize, Deserialize)]
+struct LeftBehind {
+    domain_id: String,
+    tenant_id: String,
+    hostname: String,
+    target: String,
+    let_go_at: String,
+    dangles_since: Option<String>,
+    reminded_at: Option<String>,
+}
+
+async fn left_behind(api: &ApiClient, out: &mut Out<'_>) -> anyhow::Result<()> {
+    #[derive(Deserialize)]
+    struct Listed {
+        items: Vec<LeftBehind>,
+        next: Option<String>,
+    }
+    let (mut all, mut question) = (Vec::new(), "limit=200".to_owned());
+    loop {
+        let page: Listed = api.send(api.request(Method::GET, &format!("/api/v1/left-behind?{question}"))).await?;
+        all.extend(page.items);
+        match page.next.as_deref().and_then(|next| next.split_once('?')) {
+            Some((_, next)) => question = next.to_owned(),
+            None => break,
+        }
+    }
+    if out.json {
+        out.document(&all)?;
+        return Ok(());
+    }
+    let rows: Vec<_> = all
+        .into_iter()
+        .map(|n| vec![n.hostname, n.target, n.let_go_at, n.reminded_at.unwrap_or_else(|| "-".to_owned()), n.domain_id])
+        .collect();
+    out.table(&["HOSTNAME", "LEADS TO", "LET GO OF", "REMINDED", "ID"], &rows)?;
     Ok(())
 }
 

@@ -110,7 +110,7 @@ pub(super) async fn run(
         }
         IssuerCommand::Remove { name } => {
             let store = open_current(&config).await?;
-            let done = remove(&store, &name).await;
+            let done = remove(&store, env, &name).await;
             store.close().await;
             done?;
             say(
@@ -259,13 +259,13 @@ async fn add(store: &Store, env: &Env, seed: &IssuerSeed) -> anyhow::Result<()> 
     Ok(tx.commit().await?)
 }
 
-async fn remove(store: &Store, name: &str) -> anyhow::Result<()> {
+async fn remove(store: &Store, env: &Env, name: &str) -> anyhow::Result<()> {
     let row = row(store, name).await?;
     if !row.is_in_use() {
         bail!("the issuer {name:?} is not in use");
     }
     let mut tx = store.begin().await?;
-    if !issuers::remove(&mut tx, &row.id).await? {
+    if !issuers::remove(&mut tx, &row.id, env.now()).await? {
         bail!("the issuer {name:?} is one of the configuration: take it out there and start `serve` again");
     }
     Ok(tx.commit().await?)

@@ -33,6 +33,7 @@ mod reissue;
 mod run;
 mod sandbox;
 mod simulate;
+mod simulate_year;
 mod surroundings;
 mod tenant;
 mod tenant_remove;

@@ -7,12 +7,13 @@ use clap::{ArgGroup, Args, Subcommand};
 
 use super::out::many;
 use super::{Out, Surroundings, load};
-use crate::app::reissue;
+use crate::app::show::reissues::{self as shown, Progress};
+use crate::app::{clocks, reissue};
 use crate::env::Env;
 use crate::model::moment::Moment;
 use crate::roles::open_current;
-use crate::store::reissues::Selection;
-use crate::store::{issuers, reissues};
+use crate::store::reissues::{GivenUp, Selection};
+use crate::store::{Store, issuers};
 
 #[derive(Subcommand)]
 pub(super) enum ReissueCommand {
@@ -53,54 +54,70 @@ pub(super) async fn run(
 ) -> anyhow::Result<()> {
     let config = load(surroundings, file)?;
     let store = open_current(&config).await?;
+    clocks::agree(&store, env).await?;
     match command {
-        ReissueCommand::Start(args) => {
-            let selection = selection(&args)?;
-            if let Selection::Issuer(name) = &selection {
-                let all = issuers::list(&store).await?;
-                if !all.iter().any(|issuer| issuer.name == *name) {
-                    bail!("there is no issuer {name:?}; see: nameplate issuer list");
-                }
-            }
-            let begun = reissue::begin(&store, env, &selection, "operator", args.dry_run).await?;
-            let certificates = many(begun.certificates, "certificate");
-            match (&begun.id, args.dry_run) {
-                _ if out.json => out.document(&begun)?,
-                (Some(id), _) => out.line(&format!("{id}: {certificates} will be replaced; see: nameplate reissue list"))?,
-                (None, true) => out.line(&format!("{certificates} would be replaced."))?,
-                (None, false) => out.line("Nothing is selected that is in use and not on its way already.")?,
-            }
-        }
-        ReissueCommand::List => list(&reissue::list(&store, env).await?, out)?,
-        ReissueCommand::Cancel { id } => {
-            if !reissues::cancel(&store, &id, env.now()).await? {
-                bail!("there is no replacement {id:?} to give up; see: nameplate reissue list");
-            }
-            out.line(&format!("{id} is given up; what is at the certificate authority already goes on."))?;
-        }
+        ReissueCommand::Start(args) => start(&store, env, &args, out).await?,
+        ReissueCommand::List => list(&shown::list(&store, env, "", LISTED).await?, out)?,
+        ReissueCommand::Cancel { id } => match reissue::cancel(&store, env, &id, "operator").await? {
+            GivenUp::Now => out.line(&format!("{id} is given up; what is at the certificate authority already goes on."))?,
+            GivenUp::Over => bail!("{id} is over already: there is nothing to give up; see: nameplate reissue list"),
+            GivenUp::Unknown => bail!("there is no replacement {id:?}; see: nameplate reissue list"),
+        },
     }
     store.close().await;
     Ok(())
 }
 
-fn list(rows: &[reissue::Progress], out: &mut Out<'_>) -> anyhow::Result<()> {
-    if out.json {
-        out.document(&rows)?;
-        return Ok(());
+async fn start(store: &Store, env: &Env, args: &StartArgs, out: &mut Out<'_>) -> anyhow::Result<()> {
+    let selection = selection(args)?;
+    if let Selection::Issuer(name) = &selection {
+        let all = issuers::list(store).await?;
+        if !all.iter().any(|issuer| issuer.name == *name) {
+            bail!("there is no issuer {name:?}; see: nameplate issuer list");
+        }
     }
-    let line = |row: &reissue::Progress| {
-        let room = row.room_by.clone().or_else(|| row.cancelled_at.as_ref().map(|_| "given up".to_owned()));
+    let plan = shown::plan(store, env, &selection).await?;
+    let certificates = many(u64::try_from(plan.certificates).unwrap_or(0), "certificate");
+    let by = plan.eta.as_ref().map_or(String::new(), |eta| format!(" The last of them has its turn at about {eta}."));
+    if args.dry_run {
+        if out.json {
+            return Ok(out.document(&plan)?);
+        }
+        return Ok(out.line(&format!("{certificates} would be replaced.{by}"))?);
+    }
+    if plan.certificates == 0 {
+        bail!("nothing is selected that is in use and not on its way already");
+    }
+    let begun = reissue::begin_now(store, env, &selection, "operator").await?;
+    let begun = shown::show(store, env, begun.id.as_str()).await?.unwrap_or_else(|| begun.into());
+    if out.json {
+        return Ok(out.document(&begun)?);
+    }
+    let certificates = many(u64::try_from(begun.certificates).unwrap_or(0), "certificate");
+    Ok(out.line(&format!("{}: {certificates} will be replaced.{by} See: nameplate reissue list", begun.id))?)
+}
+
+/// So many are listed, the latest.
+const LISTED: i64 = 100;
+
+fn list(rows: &[Progress], out: &mut Out<'_>) -> anyhow::Result<()> {
+    if out.json {
+        return Ok(out.document(&rows)?);
+    }
+    let line = |row: &Progress| {
+        let by = row.eta.clone().unwrap_or_else(|| row.state.word().to_owned());
         vec![
             row.id.clone(),
             row.selection.clone(),
-            row.certificates.to_string(),
+            format!("{} of {}", row.done, row.certificates),
             row.left.to_string(),
-            room.unwrap_or_else(|| "done".to_owned()),
+            row.held_back.to_string(),
+            by,
             row.created_at.clone(),
         ]
     };
-    out.table(&["ID", "SELECTED", "CERTIFICATES", "LEFT", "ROOM BY", "SINCE"], &rows.iter().map(line).collect::<Vec<_>>())?;
-    Ok(())
+    let lines: Vec<_> = rows.iter().map(line).collect();
+    Ok(out.table(&["ID", "SELECTED", "DONE", "LEFT", "HELD BACK", "DONE BY", "SINCE"], &lines)?)
 }
 
 fn selection(args: &StartArgs) -> anyhow::Result<Selection> {
@@ -109,7 +126,7 @@ fn selection(args: &StartArgs) -> anyhow::Result<Selection> {
     }
     if let Some(file) = &args.serials_from {
         let text = std::fs::read_to_string(file).with_context(|| format!("{} could not be read", file.display()))?;
-        return Ok(Selection::Serials(serials(&text)?));
+        return serials(&text);
     }
     let text = args.before.as_deref().unwrap_or_default();
     let at = Moment::from_rfc3339(text).or_else(|| Moment::from_rfc3339(&format!("{text}T00:00:00Z")));
@@ -119,30 +136,23 @@ fn selection(args: &StartArgs) -> anyhow::Result<Selection> {
     }
 }
 
-/// Serial numbers as lists have them: hex with or without colons, `0x` or leading zeros; empty lines and those that begin with `#` are
-/// passed over. Each in both forms that DER has it in, with and without a zero octet before a set first bit.
-fn serials(text: &str) -> anyhow::Result<Vec<String>> {
+/// Serial numbers, one a line; empty lines and those that begin with `#` are passed over.
+fn serials(text: &str) -> anyhow::Result<Selection> {
     let mut all = Vec::new();
     for (n, line) in text.lines().enumerate() {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
-        let hex: String = line.chars().filter(|c| !matches!(c, ':' | ' ')).collect::<String>().to_ascii_lowercase();
-        let hex = hex.trim_start_matches("0x").trim_start_matches('0');
-        if hex.is_empty() || hex.len() > 64 || !hex.bytes().all(|b| b.is_ascii_hexdigit()) {
-            bail!("line {} is no serial number: expected hex such as 04a7c3f1e2b95d60, saw {line:?}", n + 1);
+        match reissue::serial_forms(line) {
+            Some(forms) => all.push(forms),
+            None => bail!("line {} is no serial number: expected hex such as 04a7c3f1e2b95d60, saw {line:?}", n + 1),
         }
-        let even = if hex.len().is_multiple_of(2) { hex.to_owned() } else { format!("0{hex}") };
-        all.push(format!("00{even}"));
-        all.push(even);
     }
     if all.is_empty() {
         bail!("the file has no serial numbers; expected one a line, in hex");
     }
-    all.sort();
-    all.dedup();
-    Ok(all)
+    Ok(reissue::of_serials(all))
 }
 
 #[cfg(test)]
@@ -152,8 +162,9 @@ mod tests {
     #[test]
     fn serial_numbers_are_read_as_lists_have_them() {
         let read = serials("# revoked\n\n04:A7:c3\n0xff01\r\n  4a7c3  \n").unwrap();
-        assert_eq!(read, ["0004a7c3", "00ff01", "04a7c3", "ff01"]);
-        for wrong in ["", "#\n", "xyz", "0", "\u{202e}04", &"f".repeat(65)] {
+        let forms = ["0004a7c3", "00ff01", "04a7c3", "ff01"].map(str::to_owned);
+        assert_eq!(read, Selection::Serials(forms.to_vec()));
+        for wrong in ["", "#\n", "xyz", "0"] {
             assert!(serials(wrong).is_err(), "{wrong:?}");
         }
     }

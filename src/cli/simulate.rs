@@ -8,6 +8,7 @@ use clap::{Args, Subcommand};
 
 use super::Out;
 use super::out::many;
+use super::simulate_year::{self, YearArgs};
 use crate::env::Env;
 use crate::model::ledger::Limit;
 use crate::model::moment::Moment;
@@ -17,6 +18,8 @@ use crate::simulate::{self, ImportOptions, ImportReport};
 pub(super) enum SimulateCommand {
     /// An import of thousands of names at one CA account: when it ends, and how near the limits it comes
     Import(ImportArgs),
+    /// A year in the life of names that are served: renewals, alerts and releases, in a world that is not kind
+    Year(YearArgs),
 }
 
 #[derive(Args)]
@@ -59,12 +62,18 @@ fn limit(text: &str) -> Result<Limit, String> {
     read().ok_or_else(|| "expected ORDERS/SECONDS, both at least 1, like 300/10800".to_owned())
 }
 
-fn moment(text: &str) -> Result<Moment, String> {
+pub(super) fn moment(text: &str) -> Result<Moment, String> {
     Moment::from_rfc3339(text).ok_or_else(|| "expected a time like 2027-01-15T08:00:00Z".to_owned())
 }
 
 pub(super) async fn run(env: &Env, command: SimulateCommand, out: &mut Out<'_>) -> anyhow::Result<()> {
-    let SimulateCommand::Import(args) = command;
+    match command {
+        SimulateCommand::Import(args) => import(env, args, out).await,
+        SimulateCommand::Year(args) => simulate_year::run(env, args, out).await,
+    }
+}
+
+async fn import(env: &Env, args: ImportArgs, out: &mut Out<'_>) -> anyhow::Result<()> {
     let domains = usize::try_from(args.domains)?;
     if let Some(registered) = args.registered_domains.filter(|n| *n > args.domains) {
         bail!(

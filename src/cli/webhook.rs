@@ -215,7 +215,14 @@ fn list(all: &[WebhookView], out: &mut Out<'_>) -> anyhow::Result<()> {
         .iter()
         .map(|w| {
             let whose = w.tenant_id.as_ref().map_or_else(|| "platform".to_owned(), ToString::to_string);
-            vec![w.id.to_string(), state(w), w.pending.to_string(), w.url.clone(), w.kinds.join(","), whose]
+            vec![
+                w.id.to_string(),
+                state(w),
+                w.pending.to_string(),
+                w.url.clone().unwrap_or_else(|| format!("{} ({})", w.host, w.fingerprint)),
+                w.kinds.join(","),
+                whose,
+            ]
         })
         .collect();
     Ok(out.table(&["ID", "STATE", "PENDING", "URL", "KINDS", "WHOSE"], &rows)?)

@@ -12,8 +12,14 @@ pub struct AlertsConfig {
     pub thresholds: Thresholds,
     /// After which silence the workers count as stopped.
     pub workers_silent: Duration,
-    /// A webhook that failed for so long is switched off.
+    /// A webhook that took nothing for so long is switched off.
     pub disable_after: Duration,
+    /// One that did not answer at all for so long is, too.
+    pub disable_silent_after: Duration,
+    /// For how long what was sent is kept, and what waits for a webhook that is switched off.
+    pub keep_deliveries: Duration,
+    /// For how long alerts that are over are kept.
+    pub keep_alerts: Duration,
     /// Ports that webhooks may name.
     pub ports: Vec<u16>,
 }
@@ -40,7 +46,22 @@ impl AlertsConfig {
             disable_after: r.value(
                 "webhooks.disable_after",
                 Duration::from_secs(5 * 86_400),
-                "A webhook that failed for so long is switched off, with an alert.",
+                "A webhook that answered for so long without taking anything is switched off, with an alert.",
+            ),
+            disable_silent_after: r.value(
+                "webhooks.disable_silent_after",
+                Duration::from_secs(15 * 86_400),
+                "A webhook that did not answer at all for so long is switched off, with an alert; time in which it was not tried does not count.",
+            ),
+            keep_deliveries: r.value(
+                "webhooks.keep",
+                Duration::from_secs(30 * 86_400),
+                "For how long what was sent by webhook and mail is kept, and what waits for a webhook that is switched off.",
+            ),
+            keep_alerts: r.value(
+                "alerts.keep",
+                Duration::from_secs(180 * 86_400),
+                "For how long alerts that are over are kept.",
             ),
             ports: r.value("webhooks.ports", vec![443, 8443], "Ports that the URLs of webhooks may name."),
         }

@@ -22,6 +22,7 @@ mod feed;
 mod imports;
 mod issuers;
 mod jobs;
+mod letting_go;
 mod log;
 mod looks;
 mod mail;

@@ -3,11 +3,12 @@
 use super::{
     AlertsConfig, ApiConfig, BrandConfig, ConfigError, DatabaseConfig, DnsConfig, DomainConnectConfig, EdgeConfig,
     FeedConfig, ImportsConfig, IssuerConfig, JobsConfig, Key, LogConfig, LooksConfig, MailConfig, MetricsConfig,
-    NamesConfig, PortalConfig, Problem, ReachConfig, Reader, RoutingConfig, ServerConfig, Sources, VaultConfig,
+    NamesConfig, PortalConfig, Problem, ReachConfig, Reader, RoutingConfig, ServerConfig, Sources, VaultConfig, letting_go,
 };
 use crate::model::domain::RoutingMode;
 use crate::model::hook_url::HookRules;
 use crate::model::hostname::{Hostname, NameRules};
+use crate::model::letting_go::LettingGo;
 use crate::model::records::ApexRoute;
 use crate::model::slug::Slug;
 
@@ -33,6 +34,7 @@ pub struct Config {
     pub jobs: JobsConfig,
     pub imports: ImportsConfig,
     pub alerts: AlertsConfig,
+    pub letting_go: LettingGo,
     pub mail: Option<MailConfig>,
     pub metrics: MetricsConfig,
     pub log: LogConfig,
@@ -83,6 +85,7 @@ impl Config {
             jobs: JobsConfig::read(r),
             imports: ImportsConfig::read(r),
             alerts: AlertsConfig::read(r),
+            letting_go: letting_go::read(r),
             mail: MailConfig::read(r),
             metrics: MetricsConfig::read(r),
             log: LogConfig::read(r),

@@ -4,6 +4,7 @@
 //! moves only when told, whose draws come from a seed and whose sleepers wake in order of their time. How to get it wrong:
 //! keep an `Instant` of your own, call `tokio::time::sleep`, or cache a moment across an await and call it "now".
 
+mod steering;
 mod system;
 
 pub mod manual;
@@ -17,8 +18,25 @@ use crate::model::moment::Moment;
 
 /// Tells the time.
 pub trait Clock: Send + Sync + 'static {
-    /// The present moment. Never goes backwards within one process.
+    /// The present moment. Never goes backwards within one process, but for a first correction.
     fn now(&self) -> Moment;
+
+    /// Another clock, which counts more than this one, says that it is `at`. A clock that is moved by hand is its own.
+    fn correct(&self, at: Moment) -> Correction {
+        let _ = at;
+        Correction::None
+    }
+}
+
+/// What became of a correction; with the seconds by which the other clock was ahead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Correction {
+    /// They agree well enough.
+    None,
+    /// The other's time is ours from now on.
+    Made(i64),
+    /// The other one jumped: no clock is followed so far in the middle of work.
+    Refused(i64),
 }
 
 /// Draws bytes nobody can predict (the real one) or that a seed repeats (the test one).
@@ -54,6 +72,11 @@ impl Env {
     /// The present moment.
     pub fn now(&self) -> Moment {
         self.clock.now()
+    }
+
+    /// Another clock, which counts more than ours, says that it is `at`.
+    pub fn correct(&self, at: Moment) -> Correction {
+        self.clock.correct(at)
     }
 
     /// Waits.

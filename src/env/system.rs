@@ -6,18 +6,30 @@ use std::time::{Duration, Instant, SystemTime};
 
 use async_trait::async_trait;
 
-use super::{Clock, Entropy, Env, Moment, Timer};
+use super::steering::Steering;
+use super::{Clock, Correction, Entropy, Env, Moment, Timer};
 
 /// Wall time read once at start, carried on by the monotonic clock: a stepped host clock neither renews everything nor
 /// pushes what is due out of reach.
 struct SystemClock {
     started: Moment,
     since: Instant,
+    steering: Steering,
+}
+
+impl SystemClock {
+    fn own(&self) -> Moment {
+        self.started + self.since.elapsed()
+    }
 }
 
 impl Clock for SystemClock {
     fn now(&self) -> Moment {
-        self.started + self.since.elapsed()
+        self.steering.shown(self.own())
+    }
+
+    fn correct(&self, at: Moment) -> Correction {
+        self.steering.correct(self.own(), at)
     }
 }
 
@@ -42,7 +54,11 @@ impl Timer for TokioTimer {
 pub(super) fn real() -> Env {
     let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     Env {
-        clock: Arc::new(SystemClock { started: Moment::default() + wall, since: Instant::now() }),
+        clock: Arc::new(SystemClock {
+            started: Moment::default() + wall,
+            since: Instant::now(),
+            steering: Steering::default(),
+        }),
         entropy: Arc::new(SystemEntropy),
         timer: Arc::new(TokioTimer),
     }

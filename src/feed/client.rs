@@ -8,8 +8,9 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 
 use super::member::{Member, MemberError};
 use super::pin;
-use super::wire::{self, Ack, Acked, Enrol, Enrolled, Exception, Keys, Message, WireError};
+use super::wire::{self, Ack, Acked, Enrol, Enrolled, Exception, Keys, Message, Recollected, Recollection, WireError};
 use crate::model::feed::Position;
+use crate::model::feed_apply::Remembered;
 use crate::vault::distribution::Wrapped;
 use crate::vault::signing::FeedVerifier;
 
@@ -19,6 +20,8 @@ const CONNECT: Duration = Duration::from_secs(5);
 const ANSWER: Duration = Duration::from_secs(10);
 /// How long a snapshot may take: 200,000 hosts over a thin line.
 const SNAPSHOT: Duration = Duration::from_secs(300);
+/// Hosts of one reminder: well under what the publisher reads at once.
+const REMEMBERED_AT_ONCE: usize = 200;
 /// Bytes of an answer. Longer ones are not from our publisher.
 const LONGEST: usize = 1 << 30;
 
@@ -134,6 +137,16 @@ impl FeedClient {
     pub async fn ack(&self, position: Option<Position>, exceptions: Vec<Exception>) -> Result<bool, ClientError> {
         let answer: Acked = self.post("/feed/v1/ack", &Ack { position, exceptions }).await?;
         Ok(answer.lost)
+    }
+
+    /// Tells a restored control plane what it does not know; how much of it was news.
+    pub async fn recollect(&self, hosts: &[Remembered]) -> Result<u64, ClientError> {
+        let mut news = 0;
+        for hosts in hosts.chunks(REMEMBERED_AT_ONCE) {
+            let answer: Recollected = self.post("/feed/v1/recollection", &Recollection { hosts: hosts.to_vec() }).await?;
+            news += answer.news;
+        }
+        Ok(news)
     }
 
     /// The distribution keys, wrapped for this reader.

@@ -254,6 +254,11 @@ impl Running<'_> {
             "took a snapshot of the feed"
         );
         let before = self.follower.replica.with_book(Clone::clone).filter(|_| recovery);
+        // Told before it is taken: what was not told is told again with the next snapshot.
+        if let Some(newer) = before.as_ref().map(|book| book.newer_than(&snapshot)).filter(|newer| !newer.is_empty()) {
+            let news = self.follower.client.recollect(&newer).await?;
+            tracing::info!(hosts = newer.len(), news, "reminded a restored control plane of what it does not know");
+        }
         let book = match before {
             Some(before) => before.with_recovered(snapshot),
             None => Book::from_snapshot(snapshot),

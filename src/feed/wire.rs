@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::model::feed::{ChallengeEntry, Deltas, Position, Snapshot};
+use crate::model::feed_apply::Remembered;
 use crate::model::id::{CertificateId, EdgeId};
 use crate::vault::distribution::Label;
 use crate::vault::signing::{FeedSigner, FeedVerifier, SigningError};
@@ -76,6 +77,20 @@ pub struct Exception {
     pub certificate_id: CertificateId,
     /// What the edge's own probe saw instead.
     pub observed: String,
+}
+
+/// What an edge was told that a restored control plane does not know.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Recollection {
+    /// Hosts.
+    pub hosts: Vec<Remembered>,
+}
+
+/// The answer to it.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Recollected {
+    /// How many were news.
+    pub news: u64,
 }
 
 /// The answer to an acknowledgement.

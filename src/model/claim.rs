@@ -37,6 +37,10 @@ vocabulary! {
         Remove = "remove",
         /// The grace after removal is over.
         Finish = "finish",
+        /// A removal is undone: the certificate is still there.
+        Return = "return",
+        /// A removal is undone before there was a certificate: the records are looked at anew.
+        ReturnUnserved = "return_unserved",
     }
 }
 
@@ -69,6 +73,8 @@ impl Claim {
             (AwaitingDns | Expired, ClaimStep::Remove) => Ok(Withdrawn),
             (Queued | Live, ClaimStep::Remove) => Ok(Releasing),
             (Releasing, ClaimStep::Finish) => Ok(Released),
+            (Releasing, ClaimStep::Return) => Ok(Live),
+            (Releasing, ClaimStep::ReturnUnserved) => Ok(AwaitingDns),
             (from, step) => Err(RefusedStep { from, step }),
         }
     }
@@ -100,6 +106,8 @@ mod tests {
                 "queued remove releasing",
                 "live remove releasing",
                 "releasing finish released",
+                "releasing return live",
+                "releasing return_unserved awaiting_dns",
                 "expired reopen awaiting_dns",
                 "expired remove withdrawn",
             ]

@@ -9,11 +9,12 @@ use super::claim::Claim;
 use super::evidence::{Check, Evidence, Tie, Verdict};
 use super::hostname::Hostname;
 use super::id::{AttemptId, CertificateId, DomainId, GrantId, IssuerId, TenantId};
+use super::letting_go::LettingGo;
 use super::limits::Limits;
 use super::look;
 use super::moment::Moment;
 use super::notice::Notice;
-use super::order::{Lane, Order, OrderState};
+use super::order::{Lane, Order, OrderState, Purpose};
 use super::renewal::{Renewal, Validity};
 use super::succession::Succession;
 use super::tenant::TenantStatus;
@@ -257,7 +258,7 @@ pub struct OpenIntent {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(
     missing_docs,
-    reason = "each field is one of the types above, a count of edges, the lap of imported names, or what its import is held by"
+    reason = "each field is one of the types above, a count of edges, the lap of imported names, how names are let go of, since when a restored system recovers, or what its import is held by"
 )]
 pub struct Situation {
     pub domain: Domain,
@@ -276,6 +277,10 @@ pub struct Situation {
     pub counted_edges: usize,
     pub min_edges: usize,
     pub lap: Duration,
+    pub letting_go: LettingGo,
+    pub recovering_since: Option<Moment>,
+    /// The end of a certificate that edges serve the name with and that a restored database does not have.
+    pub remembered_until: Option<Moment>,
 }
 
 /// Who asks for looks without being somebody who waits for them.
@@ -287,10 +292,11 @@ impl Situation {
         let d = &self.domain;
         let by_somebody = d.check_asked_by.as_deref().is_some_and(|by| !OURSELVES.contains(&by));
         let grant_in_hand = self.order.as_ref().is_some_and(|o| o.state == OrderState::Granted);
-        let renewed = self.order.as_ref().is_some_and(|o| o.lane == Lane::Renewal);
-        match d.lane {
+        // What waits is looked at in the lane that it waits in, whoever claimed the name and how.
+        let lane = self.order.as_ref().filter(|o| o.purpose != Purpose::First).map_or(d.lane, |o| o.lane);
+        match lane {
             _ if d.check_is_owed() && by_somebody => look::Lane::CheckNow,
-            Lane::Bulk if !grant_in_hand && !renewed => look::Lane::Bulk,
+            Lane::Bulk if !grant_in_hand => look::Lane::Bulk,
             _ => look::Lane::Single,
         }
     }

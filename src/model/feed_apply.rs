@@ -4,6 +4,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::feed::{CertificateEntry, ChallengeEntry, Deltas, Entry, HostAction, HostEntry, Position, Snapshot, TenantEntry};
 use super::id::{CertificateId, TenantId};
 use super::moment::Moment;
@@ -62,6 +64,17 @@ pub struct Served {
     pub certificate: Arc<CertificateEntry>,
 }
 
+/// A host as an edge remembers it, and the certificate that it shows there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Remembered {
+    /// The host.
+    pub host: HostEntry,
+    /// The serial number of its certificate.
+    pub serial: Option<String>,
+    /// When that ends.
+    pub not_after: Option<Moment>,
+}
+
 /// What the certificates of a book come to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CertificateCount {
@@ -89,6 +102,32 @@ impl Book {
             book.put(entry, &mut applied);
         }
         book
+    }
+
+    /// The hosts of which this book was told later than a restored control plane knows: what it has to be reminded of.
+    pub fn newer_than(&self, snapshot: &Snapshot) -> Vec<Remembered> {
+        let known: HashMap<&str, i64> = snapshot
+            .entries
+            .iter()
+            .filter_map(|entry| match entry {
+                Entry::Host(host) => Some((host.hostname.as_str(), host.version)),
+                _ => None,
+            })
+            .collect();
+        let newer = self.hosts.values().filter(|host| known.get(host.hostname.as_str()).is_none_or(|v| *v < host.version));
+        let mut all: Vec<Remembered> = newer
+            .map(|host| {
+                let certificate = host.certificate_id.as_ref().and_then(|id| self.certificates.get(id));
+                let material = certificate.and_then(|c| c.material.as_ref());
+                Remembered {
+                    host: (**host).clone(),
+                    serial: material.map(|m| m.serial.clone()),
+                    not_after: material.map(|m| m.not_after),
+                }
+            })
+            .collect();
+        all.sort_by(|a, b| a.host.hostname.cmp(&b.host.hostname));
+        all
     }
 
     /// This book with what a restored control plane has on top: newer wins, and what only this book knows stays.

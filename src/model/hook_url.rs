@@ -3,6 +3,7 @@
 //! Everything that two readers could take for two places is refused: user names, backslashes, blanks, percent signs in the
 //! host, addresses in any spelling, ports that no web server has. What the host leads to is judged at every delivery anew.
 
+use std::fmt;
 use std::net::IpAddr;
 
 use super::hostname::Hostname;
@@ -31,8 +32,8 @@ pub enum HookHost {
     Address(IpAddr),
 }
 
-/// A URL that may be asked.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A URL that may be asked. Its path may hold what only its owner should know, and is not printed.
+#[derive(Clone, PartialEq, Eq)]
 pub struct HookUrl {
     /// Whether over TLS.
     pub tls: bool,
@@ -42,6 +43,12 @@ pub struct HookUrl {
     pub port: u16,
     /// Path and query, as written.
     pub path: String,
+}
+
+impl fmt::Debug for HookUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "HookUrl({})", self.authority())
+    }
 }
 
 /// Why a URL is not asked.

@@ -114,6 +114,8 @@ ids! {
     SessionId = "ses_";
     /// A bulk import of names.
     ImportId = "imp_";
+    /// A replacement of certificates out of turn.
+    ReissueId = "rei_";
     /// Something that somebody should know of, until it is over.
     AlertId = "alr_";
     /// A place that events are sent to.

@@ -24,6 +24,7 @@ pub mod id;
 pub mod issuer;
 pub mod label;
 pub mod ledger;
+pub mod letting_go;
 pub mod limits;
 pub mod look;
 pub mod moment;

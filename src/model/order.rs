@@ -21,7 +21,7 @@ vocabulary! {
         Renewal = "renewal",
         /// Claims made one by one.
         Single = "single",
-        /// Imports.
+        /// Imports, and replacements of certificates that are not due.
         Bulk = "bulk",
     }
 

@@ -104,6 +104,8 @@ pub enum Write {
         /// What went wrong, if something did.
         problem: Option<String>,
     },
+    /// The order waits in another lane from now on.
+    OrderLane(OrderId, Lane),
     /// The sealed key of the order's certificate.
     OrderKey {
         /// The order.
@@ -116,7 +118,8 @@ pub enum Write {
     /// The grant, in this state until now, was surely not used: its spends are deleted. Where it changed meanwhile (a call is
     /// under way), nothing is recorded.
     GrantReturned(GrantId, GrantState),
-    /// A grant that takes nothing of the budget but what failures cost: the order's own, without the dispatcher.
+    /// A grant of the order's own, without the dispatcher: it takes nothing of the budget once the CA says that it took the order as
+    /// a replacement. Until then the order counts.
     TakeGrant {
         /// Its id.
         id: GrantId,
@@ -185,6 +188,11 @@ pub enum Write {
     RouteGone,
     /// Keys of the domain's certificates and orders are destroyed.
     DestroyKeys,
+    /// The certificates of this domain that are still good are revoked at their CA, when that can be.
+    Revoke {
+        /// Whose.
+        of: DomainId,
+    },
     /// These edges missed a token for too long.
     EdgesLost(Vec<EdgeId>),
 }

@@ -31,6 +31,8 @@ const NO_EDGE_WAITING: Duration = Duration::from_secs(60);
 const PREFLIGHT_AGAIN: Duration = Duration::from_secs(60);
 /// A renewal is not tried more often than this, however near the end: CAs take five failures an hour of one name.
 const MOST_URGENT: Duration = Duration::from_secs(15 * 60);
+/// After a restore, a name that was not seen to be its tenant's is looked at again after this.
+const SIGHT_AGAIN: Duration = Duration::from_secs(3600);
 /// Edges that did not confirm a token after this long are marked lost.
 pub const LAGGARD: Duration = Duration::from_secs(60);
 
@@ -68,6 +70,12 @@ pub enum Change {
     OpenOrder,
     /// The order takes nothing of the budget, so it is its turn.
     TakeTurn,
+    /// The order waits in the lane of renewals: its certificate is due.
+    Hurry,
+    /// Nobody asks for the order's certificate any more.
+    EndReissue,
+    /// What failed was of a try that is over, and nothing is due now.
+    ForgetFailures,
     /// Draw and seal the key of the order's certificate.
     PrepareKey,
     /// The grant is not ours any more: wait for another.
@@ -78,6 +86,8 @@ pub enum Change {
     GiveUpOrder,
     /// The tenant has left: let go of the name.
     Offboard,
+    /// Nothing has tied the name to its tenant for the whole grace: let go of it.
+    LetGo,
     /// Somebody else's step left news.
     Hear,
     /// The name is neither held nor to be held by this claim any more.
@@ -131,6 +141,21 @@ pub fn plan(s: &Situation, now: Moment) -> Next {
     }
 }
 
+/// Whether the database was restored and what it says of this name is of before that: until its record, or its tie, was seen again,
+/// nothing is ordered for it and edges are told nothing new of it.
+pub(super) fn awaits_sight(s: &Situation) -> bool {
+    let Some(since) = s.recovering_since else { return false };
+    let d = &s.domain;
+    let tied = if d.claim == Claim::Live { tie::holds(d) } else { d.owned() };
+    !(d.looked_at.is_some_and(|at| at >= since) && tied)
+}
+
+/// A look for a name that awaits it; one that did not see it is made again after a while.
+fn sight(s: &Situation, now: Moment) -> Next {
+    let looked = s.domain.looked_at.filter(|at| s.recovering_since.is_some_and(|since| *at >= since));
+    look_or_rest(s, now, looked.map_or(now, |at| (at + SIGHT_AGAIN).min(next_tie_look(s))))
+}
+
 /// When the records are to be looked at next.
 pub fn next_look(s: &Situation) -> Moment {
     let d = &s.domain;
@@ -145,7 +170,9 @@ pub fn next_look(s: &Situation) -> Moment {
                 Lane::Renewal | Lane::Single => pace::look_again_in(d.pace_from, at),
             };
             let wait = if d.claim == Claim::Live { wait.min(urgency(s, at)) } else { wait };
-            at + s.succession().map_or(wait, |clock| wait.min(clock.look_within()))
+            let next = at + s.succession().map_or(wait, |clock| wait.min(clock.look_within()));
+            // Who waits behind others is in time with those before it once its certificate is due.
+            s.hurries_at().map_or(next, |at| next.min(at))
         }
     }
 }
@@ -172,11 +199,16 @@ fn look_or_rest(s: &Situation, now: Moment, next: Moment) -> Next {
 pub(super) fn may_order(s: &Situation) -> bool {
     let follows = || s.domain.evidence_of(Check::Holding).is_none_or(|e| e.finding.verdict() == Verdict::Pass);
     let held = s.held.is_some() && s.domain.claim != Claim::Live;
-    !held && s.is_tied() && s.domain.may_be_issued() && follows()
+    // While a restored system recovers, what edges serve is not ordered a second time.
+    let served = s.recovering_since.is_some() && s.remembered_until.is_some();
+    !held && !served && s.is_tied() && s.domain.may_be_issued() && follows()
 }
 
 fn fresh(s: &Situation, now: Moment) -> bool {
-    may_order(s) && !s.domain.check_is_owed() && s.domain.looked_at.is_some_and(|at| now.since(at) < FRESH)
+    may_order(s)
+        && !awaits_sight(s)
+        && !s.domain.check_is_owed()
+        && s.domain.looked_at.is_some_and(|at| now.since(at) < FRESH)
 }
 
 /// Whether an order has made no progress for longer than anybody should wait.
@@ -197,6 +229,10 @@ fn is_read_next(order: &Order) -> bool {
 fn plan_order(s: &Situation, order: &Order, now: Moment) -> Next {
     if is_stuck(order, now) && !is_read_next(order) {
         return Next::Change(Change::GiveUpOrder);
+    }
+    let at_ca = !matches!(order.state, OrderState::Waiting | OrderState::Granted);
+    if at_ca && awaits_sight(s) {
+        return sight(s, now);
     }
     match order.state {
         OrderState::Waiting => plan_waiting(s, order, now),
@@ -268,6 +304,8 @@ fn plan_waiting(s: &Situation, order: &Order, now: Moment) -> Next {
 /// When a live name is looked at for its tie: where that is lost, the time counts only as far as it is seen.
 pub fn next_tie_look(s: &Situation) -> Moment {
     match (s.domain.tie, s.domain.looked_at) {
+        // That look decides at once, while what it saw is fresh.
+        (TieState::Lost, Some(at)) if tie::is_over(&s.domain, s.letting_go.tie_grace) => at,
         (TieState::Lost, Some(at)) => at + tie::LOOK_AGAIN,
         _ => Moment::NEVER,
     }
@@ -289,19 +327,36 @@ pub fn next_besides_the_switch(s: &Situation, now: Moment) -> Moment {
 }
 
 fn plan_live(s: &Situation, now: Moment) -> Next {
+    let seen_lately = || s.domain.looked_at.is_some_and(|at| now.since(at) < FRESH);
+    if tie::is_over(&s.domain, s.letting_go.tie_grace) && seen_lately() {
+        return Next::Change(Change::LetGo);
+    }
     if let Some(order) = &s.order {
+        if s.is_given_up(order) {
+            return Next::Change(Change::EndReissue);
+        }
+        if s.hurries_at().is_some_and(|at| at <= now) {
+            return Next::Change(Change::Hurry);
+        }
         let at_ca = !matches!(order.state, OrderState::Waiting | OrderState::Granted);
         // What is on its way at the CA may take a day; who asks for a look does not wait for it.
         let look = at_ca && s.domain.check_is_owed();
         return if look { Next::Observe(Observe::Dns) } else { plan_order(s, order, now) };
     }
-    if matches!(s.renewal_claims(now), Claims::Now(_)) {
+    let claims = s.renewal_claims(now);
+    if matches!(claims, Claims::Now(_)) {
         return Next::Change(Change::OpenOrder);
     }
     // A tie that is lost is looked at in its time, however long edges take.
     let for_the_tie = s.domain.check_is_owed() || now >= next_tie_look(s);
+    if s.is_rolling_out() && awaits_sight(s) {
+        return sight(s, now);
+    }
     if s.is_rolling_out() && !for_the_tie && s.switch_at().is_none_or(|at| at <= now) {
         return Next::Observe(Observe::CertificateRollout);
+    }
+    if s.domain.failures > 0 && matches!(claims, Claims::Later(_)) && !for_the_tie && !s.is_rolling_out() {
+        return Next::Change(Change::ForgetFailures);
     }
     // Daily looks are no alarms: batches read, and only a difference asks for a look here.
     look_or_rest(s, now, next_of_live(s, now))

@@ -28,6 +28,15 @@ pub fn next_try(tries: i64, asked: Option<Duration>, now: Moment) -> Option<Mome
     Some(now + asked.map_or(wait, |asked| wait.max(asked.min(LONGEST_ASKED))))
 }
 
+/// After so many refusals something is given up.
+pub const REFUSALS: i64 = 12;
+
+/// How long mail waits for a server that is away, after so many tries: as ever, but an hour at most, and it is not given up.
+pub fn pause_for_server(tries: i64) -> Duration {
+    let at = usize::try_from(tries.max(1) - 1).unwrap_or(usize::MAX).min(WAITS.len() - 1);
+    Duration::from_secs(WAITS[at].min(HOUR))
+}
+
 /// How long a place is left alone after so many failures in a row.
 pub fn pause_after(failures: i64) -> Duration {
     let doublings = u32::try_from(failures.clamp(1, 30) - 1).unwrap_or(0);
@@ -37,6 +46,10 @@ pub fn pause_after(failures: i64) -> Duration {
 
 /// From so many failures in a row on, all that waits for a place is due at once when it is back.
 pub const OUT_OF_ORDER: i64 = 3;
+
+/// Between two tries of a place no more than this counts for how long it has failed: a process that stood still, or a clock that
+/// jumped, is no failure of the receiver's.
+pub const COUNTED: Duration = Duration::from_secs(2 * LONGEST_LATER);
 
 /// Whether an answer says that the place is out of order, and not that it will not have what was sent: no answer at all, or one
 /// of whoever stands before it.
@@ -68,6 +81,14 @@ mod tests {
         assert_eq!(next_try(1, Some(Duration::MAX), now), Some(Moment::from_secs(86_400)));
         assert_eq!(next_try(i64::MIN, None, now), Some(Moment::from_secs(5)));
         assert_eq!(next_try(i64::MAX, None, now), None);
+    }
+
+    #[test]
+    fn the_last_try_is_the_one_after_which_there_is_none() {
+        let now = Moment::from_secs(0);
+        assert!(next_try(REFUSALS - 1, None, now).is_some() && next_try(REFUSALS, None, now).is_none());
+        let secs = |n| pause_for_server(n).as_secs();
+        assert_eq!([secs(i64::MIN), secs(1), secs(2), secs(5), secs(6), secs(i64::MAX)], [5, 5, 30, 3600, 3600, 3600]);
     }
 
     #[test]

@@ -15,6 +15,8 @@ use super::evidence::{Check, Tie};
 use super::moment::Moment;
 use super::reason::Reason;
 
+/// A tie that was seen to be lost for so long lets the name go, where the operator says nothing else.
+pub const GRACE: Duration = Duration::from_secs(7 * 24 * 3600);
 /// How often a name whose tie is lost is looked at, so that the time counts.
 pub const LOOK_AGAIN: Duration = Duration::from_secs(6 * 3600);
 /// Two looks that saw the tie lost stand for the time between them up to this: a look that was missed is not one that saw.
@@ -81,6 +83,11 @@ pub fn fold(d: &mut Domain, now: Moment) -> Option<TieState> {
 /// For how long the tie was seen to be lost.
 pub fn lost_for(d: &Domain) -> Duration {
     Duration::from_micros(u64::try_from(d.lost_for_us).unwrap_or(0))
+}
+
+/// Whether the tie was seen to be lost for the whole grace, by the last look too.
+pub fn is_over(d: &Domain, grace: Duration) -> bool {
+    d.tie == TieState::Lost && d.counted_until.is_some() && d.counted_until == d.looked_at && lost_for(d) >= grace
 }
 
 /// What the page says of the tie beside the ownership record; empty where there is nothing to add.

@@ -16,15 +16,20 @@ use crate::config::{MailConfig, MailTls};
 use crate::env::Env;
 use crate::telemetry::Chain;
 
-/// How long a server may take for one message.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long one address of a server may take to be connected to, before the next one is tried; and a server for each answer.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How long all of a message may take: several addresses that are silent, or an answer that comes drop by drop.
+const IN_ALL: Duration = Duration::from_secs(100);
 
 /// Why a message was not taken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MailError {
-    /// The server could not be reached, hung up, or is not who it should be: others would fare no better now.
+    /// The server could not be reached, or is not who it should be: others would fare no better now.
     #[error("the mail server could not be used: {0}")]
     Unreachable(String),
+    /// It was lost in the middle: it may have taken the message all the same.
+    #[error("the mail server broke off: {0}")]
+    Broken(String),
     /// It wants to be asked again.
     #[error("the mail server put it off: {0}")]
     Deferred(String),
@@ -119,15 +124,19 @@ impl Mailer for Smtp {
         let sent = tokio::select! {
             biased;
             sent = self.transport.send(written) => sent,
-            () = self.env.sleep(2 * PATIENCE) => return Err(MailError::Unreachable("it did not answer in time".to_owned())),
+            () = self.env.sleep(IN_ALL) => return Err(MailError::Broken("it did not answer in time".to_owned())),
         };
-        sent.map(|_| ()).map_err(|e| {
-            let said = Chain(&e).to_string();
-            match e.status().map(u16::from) {
-                Some(code) => answered(code, said),
-                None => MailError::Unreachable(said),
-            }
-        })
+        sent.map(|_| ()).map_err(|e| failed(&e))
+    }
+}
+
+/// What an error means. The library names the stage in its words alone.
+fn failed(e: &lettre::transport::smtp::Error) -> MailError {
+    let said = Chain(e).to_string();
+    match e.status().map(u16::from) {
+        Some(code) => answered(code, said),
+        None if e.is_tls() || e.is_client() || e.to_string().starts_with("Connection error") => MailError::Unreachable(said),
+        None => MailError::Broken(said),
     }
 }
 
@@ -151,6 +160,8 @@ impl<M: Mailer> Mailer for Arc<M> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -159,10 +170,20 @@ mod tests {
             MailError::Refused(_) => "refused",
             MailError::Deferred(_) => "deferred",
             MailError::Unreachable(_) => "away",
+            MailError::Broken(_) => "broken",
             MailError::Unusable(_) => "unusable",
         };
         assert_eq!([550, 551, 552, 553, 556].map(meant), ["refused"; 5]);
         assert_eq!([421, 454, 521, 530, 534, 535, 538].map(meant), ["away"; 7], "every message would meet it");
         assert_eq!([450, 451, 452, 500, 503, 554, 555].map(meant), ["deferred"; 7]);
+    }
+
+    proptest! {
+        #[test]
+        fn no_answer_is_final_but_a_permanent_one(code: u16, said in "\\PC{0,80}") {
+            let refused = matches!(answered(code, said.clone()), MailError::Refused(kept) if kept == said);
+            prop_assert_eq!(refused, matches!(code, 550..=553 | 556));
+            prop_assert!(!matches!(answered(code, said), MailError::Unusable(_) | MailError::Broken(_)));
+        }
     }
 }

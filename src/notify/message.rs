@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::model::moment::Moment;
 
 /// More than so many things are counted, not listed.
-const LISTED: usize = 25;
+pub const LISTED: usize = 25;
 /// Characters of a subject.
 const SUBJECT: usize = 120;
 /// Characters of one thing.

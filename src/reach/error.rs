@@ -32,3 +32,10 @@ pub enum ReachError {
     #[error("it did not answer within {} s", .0.as_secs_f32())]
     TimedOut(Duration),
 }
+
+impl ReachError {
+    /// Whether the request may have reached whoever was asked: it was sent, or being sent.
+    pub fn may_have_arrived(&self) -> bool {
+        matches!(self, ReachError::Http(_) | ReachError::TimedOut(_))
+    }
+}

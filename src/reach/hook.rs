@@ -13,6 +13,7 @@ use hyper_rustls::ConfigBuilderExt as _;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, Error, RootCertStore};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsConnector;
 
 use super::{ReachError, address, request, tls};
@@ -21,6 +22,8 @@ use crate::model::hook_url::{HookHost, HookUrl};
 
 /// More addresses of one host are not tried.
 const TRIED: usize = 3;
+/// How long one address may take to be connected to, with TLS, before the next one is tried.
+const CONNECT: Duration = Duration::from_secs(5);
 /// So much of an answer is read; what it says is nobody's business.
 const READ: usize = 1024;
 
@@ -54,7 +57,7 @@ pub trait Hooks: Send + Sync + 'static {
 pub struct HookSettings {
     /// Whether loopback addresses may be asked: in a sandbox only.
     pub loopback: bool,
-    /// How long one address may take for all of its answer.
+    /// How long a receiver that was connected to may take for all of its answer.
     pub timeout: Duration,
 }
 
@@ -80,8 +83,51 @@ impl HttpHooks {
         Ok(HttpHooks { env: env.clone(), settings, connector: TlsConnector::from(Arc::new(config)) })
     }
 
-    async fn to(&self, hook: &HookUrl, to: IpAddr, request: &HookRequest) -> Result<HookReply, ReachError> {
-        let to = address::judge(to, self.settings.loopback).map_err(ReachError::Refused)?;
+    /// Connects to an address, over TLS where the URL says so.
+    async fn connect(&self, hook: &HookUrl, to: IpAddr) -> Result<Box<dyn Stream>, ReachError> {
+        let stream = tls::connect(SocketAddr::new(to, hook.port)).await?;
+        if !hook.tls {
+            return Ok(Box::new(stream));
+        }
+        let name = match &hook.host {
+            HookHost::Name(name) => ServerName::try_from(name.as_str().to_owned())
+                .map_err(|e| ReachError::Setup(Error::General(format!("{name} is no name for TLS: {e}"))))?,
+            HookHost::Address(address) => ServerName::IpAddress((*address).into()),
+        };
+        Ok(Box::new(self.connector.connect(name, stream).await.map_err(ReachError::Tls)?))
+    }
+
+    /// Connects to the first address that lets itself be connected to. Whoever could not be reached, or is none to be asked, got
+    /// nothing: the next address is as good as the first.
+    async fn connected(&self, hook: &HookUrl, addresses: &[IpAddr]) -> Result<Box<dyn Stream>, ReachError> {
+        let mut last = ReachError::Connect(std::io::ErrorKind::TimedOut.into());
+        for address in addresses.iter().take(TRIED) {
+            let to = match address::judge(*address, self.settings.loopback) {
+                Ok(to) => to,
+                Err(refusal) => {
+                    last = ReachError::Refused(refusal);
+                    continue;
+                }
+            };
+            let outcome = tokio::select! {
+                biased;
+                outcome = self.connect(hook, to) => outcome,
+                () = self.env.sleep(CONNECT) => Err(ReachError::Connect(std::io::ErrorKind::TimedOut.into())),
+            };
+            match outcome {
+                Ok(stream) => return Ok(stream),
+                Err(e) => last = e,
+            }
+        }
+        Err(last)
+    }
+
+    async fn exchange(
+        &self,
+        stream: Box<dyn Stream>,
+        hook: &HookUrl,
+        request: &HookRequest,
+    ) -> Result<HookReply, ReachError> {
         let mut built = http::Request::post(hook.path.as_str())
             .header(HOST, hook.authority())
             .header(USER_AGENT, concat!("nameplate/", env!("CARGO_PKG_VERSION")))
@@ -91,39 +137,25 @@ impl HttpHooks {
             built = built.header(*name, value.as_str());
         }
         let built = built.body(Full::new(Bytes::from(request.body.clone()))).map_err(ReachError::Request)?;
-        let stream = tls::connect(SocketAddr::new(to, hook.port)).await?;
-        let got = if hook.tls {
-            let name = match &hook.host {
-                HookHost::Name(name) => ServerName::try_from(name.as_str().to_owned())
-                    .map_err(|e| ReachError::Setup(Error::General(format!("{name} is no name for TLS: {e}"))))?,
-                HookHost::Address(address) => ServerName::IpAddress((*address).into()),
-            };
-            let stream = self.connector.connect(name, stream).await.map_err(ReachError::Tls)?;
-            request::send(stream, built, READ).await?
-        } else {
-            request::send(stream, built, READ).await?
-        };
+        let got = request::send(stream, built, READ).await?;
         let asked = got.retry_after.as_deref().and_then(|text| text.trim().parse().ok()).map(Duration::from_secs);
         Ok(HookReply { status: got.status, retry_after: asked })
     }
 }
 
+/// What a request goes over.
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+
 #[async_trait]
 impl Hooks for HttpHooks {
     async fn post(&self, hook: &HookUrl, addresses: &[IpAddr], request: &HookRequest) -> Result<HookReply, ReachError> {
-        let mut last = ReachError::TimedOut(self.settings.timeout);
-        for to in addresses.iter().take(TRIED) {
-            let outcome = tokio::select! {
-                biased;
-                outcome = self.to(hook, *to, request) => outcome,
-                () = self.env.sleep(self.settings.timeout) => Err(ReachError::TimedOut(self.settings.timeout)),
-            };
-            match outcome {
-                // Whoever could not be reached, or is none to be asked, got nothing: the next address is as good as the first.
-                Err(e @ (ReachError::Refused(_) | ReachError::Connect(_))) => last = e,
-                other => return other,
-            }
+        let stream = self.connected(hook, addresses).await?;
+        tokio::select! {
+            biased;
+            outcome = self.exchange(stream, hook, request) => outcome,
+            () = self.env.sleep(self.settings.timeout) => Err(ReachError::TimedOut(self.settings.timeout)),
         }
-        Err(last)
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use rustls::RootCertStore;
 
 use super::StartError;
-use super::loops::Telling;
+use super::loops::{Kept, Telling};
 use crate::acme::{Authority, HttpSettings, InstantAcme, Roots};
 use crate::app::alerts::AlertSettings;
 use crate::app::authorities::{Authorities, CaPlace};
@@ -59,6 +59,7 @@ pub(super) fn settings(config: &Config) -> Settings {
         apex_target: config.routing.apex_target.as_ref().map(|name| Hostname::trusted(name.as_str())),
         preflight: config.reach.preflight,
         min_edges: usize::try_from(config.feed.min_edges).unwrap_or(usize::MAX),
+        letting_go: config.letting_go,
     }
 }
 
@@ -168,13 +169,15 @@ pub(super) fn telling(config: &Config, app: &App) -> Result<Telling, StartError>
     let settings = NotifySettings {
         rules: config.hook_rules(),
         disable_after: config.alerts.disable_after,
+        disable_silent_after: config.alerts.disable_silent_after,
         operators: config.mail.as_ref().map(|mail| mail.operators.clone()).unwrap_or_default(),
         mail_every: config.mail.as_ref().map_or(Duration::ZERO, |mail| mail.every),
         brand: config.brand.name.clone(),
         public_url: config.server.public_url.as_ref().map(|url| url.as_str().to_owned()),
     };
     let alerts = AlertSettings::new(config.alerts.thresholds.clone(), config.alerts.workers_silent);
-    Ok(Telling { notifier: Notifier::new(app.clone(), Arc::new(hooks), mailer, settings), alerts })
+    let kept = Kept { deliveries: config.alerts.keep_deliveries, alerts: config.alerts.keep_alerts };
+    Ok(Telling { notifier: Notifier::new(app.clone(), Arc::new(hooks), mailer, settings), alerts, kept })
 }
 
 /// Who makes the links of those offers.

@@ -10,7 +10,7 @@ use super::{StartError, adapters, bind, loops, seal, store};
 use crate::app::connect::Finder;
 use crate::app::fleet::Snapshots;
 use crate::app::lap::Lap;
-use crate::app::{App, Bells, Smooth};
+use crate::app::{App, Bells, Smooth, clocks};
 use crate::config::{Config, Role};
 use crate::env::Env;
 use crate::feed::Feed;
@@ -55,6 +55,7 @@ impl ControlPlane {
             Role::Work => store::open_current(config).await?,
             Role::Serve | Role::Edge => store::open_store(config).await?,
         };
+        clocks::agree(&store, env).await?;
         let vault = Arc::new(seal::open(&config.vault, &store, env).await?);
         let authorities = Arc::new(adapters::ByRow::new(env));
         adapters::seed_issuers(config, &store, &vault, &authorities, env).await?;

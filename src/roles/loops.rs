@@ -6,14 +6,17 @@ use std::time::Duration;
 use crate::app::alerts::AlertSettings;
 use crate::app::connect::Finder;
 use crate::app::notify::Notifier;
-use crate::app::{App, account, alerts, bulk, dispatch, lap, offboard, renewal, routine};
+use crate::app::{
+    App, account, alerts, bulk, clocks, dispatch, lap, offboard, reissue, renewal, resting, restore, revoke, routine,
+    webhooks,
+};
 use crate::feed::Feed;
 use crate::jobs::door::Door;
 use crate::jobs::queue::Queue;
 use crate::jobs::schedule::Schedule;
 use crate::jobs::sweep::{Sweep, SweepSettings};
 use crate::model::moment::Moment;
-use crate::store::deliveries;
+use crate::store::retention::{self, Keep};
 use crate::telemetry::Chain;
 
 /// How long loops may take to finish once told to stop.
@@ -31,18 +34,25 @@ const IMPORTS: Duration = Duration::from_secs(3);
 /// The routine looks' batches follow the day this closely.
 const ROUTINE: Duration = Duration::from_secs(60);
 
+/// How often names at rest are looked for that are to be looked at.
+const RESTING: Duration = Duration::from_secs(60);
+
 /// How often certificates are looked for about which a CA is to be asked.
 const WINDOWS: Duration = Duration::from_secs(60);
+
+/// How often clocks are compared, and what one that ran ahead left behind is looked for.
+const CLOCKS: Duration = Duration::from_secs(600);
+
+/// How long a replacement that was begun elsewhere may stay unnoticed.
+const REPLACEMENTS: Duration = Duration::from_secs(15);
 
 /// How long imported names may stay unnoticed.
 const LAP: Duration = Duration::from_secs(2);
 
 /// How often alerts are looked for: a threshold that is crossed is told within a minute.
 const ALERTS: Duration = Duration::from_secs(20);
-/// How often the stream is looked at for what is to be told.
-const NOTIFY: Duration = Duration::from_secs(1);
-/// For so long what was delivered is kept, to be seen and sent again.
-const KEPT: Duration = Duration::from_secs(30 * 86_400);
+/// How often addresses are looked for that something is to be written to.
+const MAIL: Duration = Duration::from_secs(1);
 /// How often what is older is removed.
 const PRUNE: Duration = Duration::from_secs(3600);
 
@@ -50,6 +60,14 @@ const PRUNE: Duration = Duration::from_secs(3600);
 pub(super) struct Telling {
     pub(super) notifier: Notifier,
     pub(super) alerts: AlertSettings,
+    pub(super) kept: Kept,
+}
+
+/// For how long things that are done with are kept.
+#[derive(Clone, Copy)]
+pub(super) struct Kept {
+    pub(super) deliveries: Duration,
+    pub(super) alerts: Duration,
 }
 
 /// Everything that moves domains: workers and sweep, dispatcher, accounts, routine looks, relay; and the finder of offers, where
@@ -79,9 +97,29 @@ pub(super) fn schedule(app: &App, feed: &Feed, queue: &Queue, finder: Option<Fin
             let app = app.clone();
             move || looks(app.clone())
         })
+        .when("names at rest", Arc::default(), RESTING, {
+            let app = app.clone();
+            move || rests(app.clone())
+        })
+        .when("what edges remember", Arc::default(), RESTING, {
+            let app = app.clone();
+            move || remembered(app.clone())
+        })
+        .when("revocations", Arc::default(), RESTING, {
+            let app = app.clone();
+            move || revocations(app.clone())
+        })
         .when("renewal windows", Arc::default(), WINDOWS, {
             let app = app.clone();
             move || windows(app.clone())
+        })
+        .when("clocks", Arc::default(), CLOCKS, {
+            let app = app.clone();
+            move || one_clock(app.clone())
+        })
+        .when("replacements", Arc::clone(&app.bells.replacements), REPLACEMENTS, {
+            let app = app.clone();
+            move || replacements(app.clone())
         })
         .when("imported names", Arc::default(), LAP, {
             let app = app.clone();
@@ -91,13 +129,20 @@ pub(super) fn schedule(app: &App, feed: &Feed, queue: &Queue, finder: Option<Fin
             let (app, settings) = (app.clone(), telling.alerts.clone());
             move || watch(app.clone(), settings.clone())
         })
-        .when("notifications", Arc::default(), NOTIFY, {
+        .with("webhooks", {
             let notifier = telling.notifier.clone();
-            move || tell(notifier.clone())
+            move |stop| {
+                let notifier = notifier.clone();
+                async move { notifier.run_webhooks(stop).await }
+            }
+        })
+        .when("mail", Arc::default(), MAIL, {
+            let notifier = telling.notifier.clone();
+            move || write(notifier.clone())
         })
         .when("old deliveries", Arc::default(), PRUNE, {
-            let app = app.clone();
-            move || forget(app.clone())
+            let (app, kept) = (app.clone(), telling.kept);
+            move || forget(app.clone(), kept)
         })
         .with("relay", {
             let feed = feed.clone();
@@ -158,6 +203,33 @@ async fn looks(app: App) -> Option<Moment> {
     }
 }
 
+async fn rests(app: App) -> Option<Moment> {
+    match resting::round(&app).await {
+        Ok(round) => round.next,
+        Err(error) => {
+            tracing::warn!(error = %Chain(&error), "names at rest could not be looked at; trying again");
+            None
+        }
+    }
+}
+
+async fn remembered(app: App) -> Option<Moment> {
+    match restore::settle(&app).await {
+        Ok(done) => (done > 0).then(|| app.env.now()),
+        Err(error) => {
+            tracing::warn!(error = %Chain(&error), "what edges remember could not be settled; trying again");
+            None
+        }
+    }
+}
+
+async fn revocations(app: App) -> Option<Moment> {
+    if let Err(error) = revoke::round(&app).await {
+        tracing::warn!(error = %Chain(&error), "certificates could not be revoked; trying again");
+    }
+    None
+}
+
 async fn windows(app: App) -> Option<Moment> {
     match renewal::batch(&app).await {
         Ok(batch) => batch.more.then(|| app.env.now()),
@@ -166,6 +238,23 @@ async fn windows(app: App) -> Option<Moment> {
             None
         }
     }
+}
+
+async fn one_clock(app: App) -> Option<Moment> {
+    if let Err(error) = clocks::agree(&app.store, &app.env).await {
+        tracing::warn!(error = %Chain(&error), "the database could not be asked what time it is; trying again");
+    }
+    if let Err(error) = clocks::mend(&app).await {
+        tracing::warn!(error = %Chain(&error), "what a wrong clock left behind could not be looked for; trying again");
+    }
+    None
+}
+
+async fn replacements(app: App) -> Option<Moment> {
+    if let Err(error) = reissue::round(&app).await {
+        tracing::warn!(error = %Chain(&error), "replacements of certificates could not be gone on with; trying again");
+    }
+    None
 }
 
 async fn import_lap(app: App) -> Option<Moment> {
@@ -186,16 +275,21 @@ async fn watch(app: App, settings: AlertSettings) -> Option<Moment> {
     None
 }
 
-async fn tell(notifier: Notifier) -> Option<Moment> {
-    if let Err(error) = notifier.round().await {
-        tracing::warn!(error = %Chain(&error), "what is to be told could not be sent; trying again");
+async fn write(notifier: Notifier) -> Option<Moment> {
+    if let Err(error) = notifier.write_round().await {
+        tracing::warn!(error = %Chain(&error), "what is to be written could not be looked for; trying again");
     }
     None
 }
 
-async fn forget(app: App) -> Option<Moment> {
-    if let Err(error) = deliveries::prune(&app.store, app.env.now() - KEPT).await {
-        tracing::warn!(error = %Chain(&error), "old deliveries were not removed; they are tried again");
+async fn forget(app: App, kept: Kept) -> Option<Moment> {
+    let now = app.env.now();
+    if let Err(error) = webhooks::seal_urls(&app).await {
+        tracing::warn!(error = %Chain(&error), "URLs of webhooks that stand in the open were not sealed; trying again");
+    }
+    let keep = Keep { deliveries: now - kept.deliveries, alerts: now - kept.alerts };
+    if let Err(error) = retention::prune(&app.store, keep, now).await {
+        tracing::warn!(error = %Chain(&error), "old deliveries and alerts were not removed; they are tried again");
     }
     None
 }

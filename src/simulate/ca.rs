@@ -239,6 +239,10 @@ impl Authority for CountingCa {
         self.late(self.inner.certificate(account, order_url)).await
     }
 
+    async fn revoke(&self, account: &AccountRef, leaf_der: &[u8]) -> Result<(), AcmeError> {
+        self.late(self.inner.revoke(account, leaf_der)).await
+    }
+
     async fn renewal_info(&self, certificate: &str) -> Result<Option<Advice>, AcmeError> {
         self.late(self.inner.renewal_info(certificate)).await
     }

@@ -14,11 +14,13 @@ mod engine;
 mod import;
 mod report;
 mod world;
+mod year;
 
 pub use ca::{CaLimits, Used};
 pub use chart::{svg, terminal};
 pub use import::{ImportOptions, simulate_import};
 pub use report::{FloorLimit, HourPoint, ImportReport, LaneWaits};
+pub use year::{DayPoint, EventKind, Sabotage, YearOptions, YearReport, simulate_year, year_terminal};
 
 /// Why a simulation could not be run to its end.
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +46,18 @@ pub enum SimulationError {
     /// A tenant could not be added.
     #[error("the simulation's tenant could not be added")]
     Tenant(#[from] crate::app::tenants::AddTenantError),
+    /// A tenant could not leave.
+    #[error("a tenant could not leave in the simulation")]
+    Leave(#[from] crate::app::offboard::OffboardError),
+    /// A domain could not be removed.
+    #[error("a domain could not be removed in the simulation")]
+    Remove(#[from] crate::app::remove::RemoveError),
+    /// The place for webhooks was refused.
+    #[error("the simulation's webhook was refused")]
+    Webhook(#[from] crate::app::webhooks::AddWebhookError),
+    /// The world was made without a key that edges answer by.
+    #[error("the simulation's world has no distribution key")]
+    NoKey,
     /// Something that can not come to an end.
     #[error("after {days} days {left} names have no certificate; nothing moves any more")]
     Stuck {

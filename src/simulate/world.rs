@@ -21,6 +21,7 @@ use crate::model::domain::RoutingMode;
 use crate::model::feed::{HostAction, Position};
 use crate::model::hostname::Hostname;
 use crate::model::id::{DomainId, EdgeId, IssuerId, TenantId};
+use crate::model::letting_go::LettingGo;
 use crate::model::limits::{self, LimitName};
 use crate::model::look::Platform;
 use crate::model::moment::Moment;
@@ -34,27 +35,27 @@ use crate::vault::{Context, MasterKey, Vault};
 
 /// Where canonical hosts are, and what they resolve to.
 const SUFFIX: &str = "app.example";
-const FRONT: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 80));
+pub(super) const FRONT: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 80));
 /// The one server of all zones.
-const SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 53));
+pub(super) const SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 53));
 /// An edge is heard of at least so often: it counts for thirty seconds.
-const HEARTBEAT: Duration = Duration::from_secs(25);
+pub(super) const HEARTBEAT: Duration = Duration::from_secs(25);
 /// Rows of the outbox that get their number at once.
-const BATCH: i64 = 1_000;
+pub(super) const BATCH: i64 = 1_000;
 
 /// What the edge has taken from the feed.
 #[derive(Clone, Default)]
-struct Front(Arc<Mutex<Shown>>);
+pub(super) struct Front(Arc<Mutex<Shown>>);
 
 #[derive(Default)]
-struct Shown {
+pub(super) struct Shown {
     tokens: HashMap<String, String>,
     serials: HashMap<String, String>,
-    preflight: Option<Preflight>,
+    pub(super) preflight: Option<Preflight>,
 }
 
 impl Front {
-    fn shown(&self) -> std::sync::MutexGuard<'_, Shown> {
+    pub(super) fn shown(&self) -> std::sync::MutexGuard<'_, Shown> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -91,10 +92,10 @@ pub(super) struct World {
     pub(super) direct: Arc<DirectCa>,
     pub(super) gate: Gate,
     pub(super) blade: Blade,
-    zones: ZoneStore,
-    front: Front,
-    edge: EdgeId,
-    cursor: Position,
+    pub(super) zones: ZoneStore,
+    pub(super) front: Front,
+    pub(super) edge: EdgeId,
+    pub(super) cursor: Position,
     heard_at: Moment,
 }
 
@@ -242,6 +243,7 @@ fn settings() -> Settings {
         routing_mode: RoutingMode::PerTenant,
         shared_target: None,
         apex_target: None,
+        letting_go: LettingGo::default(),
         min_edges: 1,
         preflight: true,
     }

@@ -1,10 +1,8 @@
 //! Alerts: raised once, resolved once, each together with the event that tells of it.
 
 use super::{Row, Stmt, Store, StoreResult, Tx, sql};
-use crate::model::alert::threshold::Life;
 use crate::model::id::{AlertId, CertificateId, DomainId, EventId, TenantId};
 use crate::model::moment::Moment;
-use crate::model::order::OrderState;
 use crate::model::outcome::NewEvent;
 
 /// An alert.
@@ -14,6 +12,7 @@ pub struct AlertRow {
     pub id: AlertId,
     pub kind: String,
     pub subject: String,
+    pub topic: String,
     pub tenant_id: Option<TenantId>,
     pub domain_id: Option<DomainId>,
     pub certificate_id: Option<CertificateId>,
@@ -32,11 +31,12 @@ pub struct AlertRow {
     pub hostname: Option<String>,
 }
 
-fn alert(row: &Row) -> StoreResult<AlertRow> {
+pub(super) fn alert(row: &Row) -> StoreResult<AlertRow> {
     Ok(AlertRow {
         id: row.parse("id")?,
         kind: row.text("kind")?,
         subject: row.text("subject")?,
+        topic: row.text("topic")?,
         tenant_id: row.opt_parse("tenant_id")?,
         domain_id: row.opt_parse("domain_id")?,
         certificate_id: row.opt_parse("certificate_id")?,
@@ -55,99 +55,19 @@ fn alert(row: &Row) -> StoreResult<AlertRow> {
     })
 }
 
-/// A certificate in use, of which little may be left.
-#[derive(Clone, Debug)]
-pub struct Ending {
-    /// The domain.
-    pub domain_id: DomainId,
-    /// Whose it is.
-    pub tenant_id: TenantId,
-    /// Its name.
-    pub hostname: String,
-    /// The certificate that visitors get.
-    pub certificate_id: CertificateId,
-    /// From when to when it is good.
-    pub life: Life,
-    /// Where the domain stands.
-    pub standing: String,
-    /// The state of its last order, and the issuer of that.
-    pub order: Option<(OrderState, String)>,
-    /// Whether the certificate is not the one the domain has, but one that an edge was seen to serve.
-    pub served_another: bool,
-}
-
-fn ending(row: &Row, served_another: bool) -> StoreResult<Ending> {
-    let order: Option<OrderState> = row.opt_parse("order_state")?;
-    Ok(Ending {
-        domain_id: row.parse("domain_id")?,
-        tenant_id: row.parse("tenant_id")?,
-        hostname: row.text("hostname")?,
-        certificate_id: row.parse("certificate_id")?,
-        life: Life { not_before: row.moment("not_before")?, not_after: row.moment("not_after")? },
-        standing: row.text("standing")?,
-        order: order.zip(row.opt_text("issuer")?),
-        served_another,
-    })
-}
-
-/// The longest lifetime of a certificate in use, in microseconds.
-pub async fn longest_life(store: &Store) -> StoreResult<i64> {
-    let stmt = sql("SELECT COALESCE(MAX(c.not_after - c.not_before), 0) AS n FROM domains d \
-         JOIN certificates c ON c.id = d.certificate_id WHERE d.certificate_until IS NOT NULL");
-    store.query(stmt).await?.first().map_or(Ok(0), |row| row.int("n"))
-}
-
-/// Live names in order of their ids whose certificate ends before `horizon` and has at most `percent` hundredths of its lifetime
-/// left, and which no alert tells of as tightly as it should by now.
-pub async fn ending_within(
-    store: &Store,
-    percent: i64,
-    now: Moment,
-    horizon: Moment,
-    after: &str,
-    limit: i64,
-) -> StoreResult<Vec<Ending>> {
-    let stmt = sql("SELECT d.id AS domain_id, d.tenant_id, d.hostname, d.standing, c.id AS certificate_id, c.not_before, \
-           c.not_after, o.state AS order_state, i.name AS issuer \
-         FROM domains d JOIN certificates c ON c.id = d.certificate_id \
-         LEFT JOIN orders o ON o.id = (SELECT p.id FROM orders p WHERE p.domain_id = d.id \
-           ORDER BY p.created_at DESC, p.id DESC LIMIT 1) \
-         LEFT JOIN issuers i ON i.id = o.issuer_id \
-         WHERE d.certificate_until < $1 AND d.claim = 'live' AND d.id > $2 \
-           AND c.not_after - (c.not_after - c.not_before) / 100 * $3 <= $4 \
-           AND NOT EXISTS (SELECT 1 FROM alerts a WHERE a.domain_id = d.id AND a.certificate_id = c.id \
-             AND (a.next_at IS NULL OR a.next_at > $4)) \
-         ORDER BY d.id LIMIT $5")
-    .bind(horizon)
-    .bind(after)
-    .bind(percent)
-    .bind(now)
-    .bind(limit);
-    store.query(stmt).await?.iter().map(|row| ending(row, false)).collect()
-}
-
-/// The same for certificates that edges were seen to serve instead of the one that the domain has: whatever is stored, this is
-/// what visitors get.
-pub async fn served_ending(store: &Store, percent: i64, now: Moment, limit: i64) -> StoreResult<Vec<Ending>> {
-    let stmt = sql("SELECT DISTINCT d.id AS domain_id, d.tenant_id, d.hostname, d.standing, c.id AS certificate_id, \
-           c.not_before, c.not_after, NULL AS order_state, NULL AS issuer \
-         FROM rollout_exceptions x JOIN domains d ON d.certificate_id = x.certificate_id AND d.claim = 'live' \
-         JOIN certificates c ON c.domain_id = d.id AND c.id <> d.certificate_id AND x.observed LIKE '%' || c.serial || '%' \
-         WHERE c.not_after - (c.not_after - c.not_before) / 100 * $1 <= $2 \
-           AND NOT EXISTS (SELECT 1 FROM alerts a WHERE a.domain_id = d.id AND a.certificate_id = c.id \
-             AND (a.next_at IS NULL OR a.next_at > $2)) \
-         ORDER BY d.id LIMIT $3")
-    .bind(percent)
-    .bind(now)
-    .bind(limit);
-    store.query(stmt).await?.iter().map(|row| ending(row, true)).collect()
+/// What is one story to whoever hears of it.
+pub fn topic(kind: &str, subject: &str, certificate: Option<&CertificateId>) -> String {
+    match certificate {
+        Some(certificate) => format!("{kind}/{subject}/{certificate}"),
+        None => format!("{kind}/{subject}"),
+    }
 }
 
 /// A new alert; nothing is written where it was raised before.
 pub fn insert(a: &AlertRow, next_at: Option<Moment>) -> Stmt {
     sql("INSERT INTO alerts (id, kind, subject, tenant_id, domain_id, certificate_id, threshold, next_at, cause, said, many, \
-           told_many, told_threshold, raised_at, raised_event) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) ON CONFLICT DO NOTHING")
+           told_many, told_threshold, raised_at, raised_event, topic) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16) ON CONFLICT DO NOTHING")
     .bind(a.id.as_str())
     .bind(a.kind.as_str())
     .bind(a.subject.as_str())
@@ -163,9 +83,26 @@ pub fn insert(a: &AlertRow, next_at: Option<Moment>) -> Stmt {
     .bind(a.told_threshold)
     .bind(a.raised_at)
     .bind(a.raised_event.as_str())
+    .bind(a.topic.as_str())
 }
 
-/// A tighter threshold takes the place of looser ones: they end without a word.
+/// The alert of this domain, certificate and threshold that ended because the name was let go of, which was undone since: it is
+/// open again. Gives its id.
+pub async fn reopen(tx: &mut Tx, a: &AlertRow) -> StoreResult<Option<AlertId>> {
+    let stmt = sql("UPDATE alerts SET resolved_at = NULL, resolution = NULL, resolved_event = NULL, raised_event = $4, said = $5, \
+           cause = $6, raised_at = $7 WHERE domain_id = $1 AND certificate_id = $2 AND threshold = $3 AND resolution = 'let_go' \
+         RETURNING id")
+    .bind(a.domain_id.as_ref().map(|d| d.as_str()))
+    .bind(a.certificate_id.as_ref().map(|c| c.as_str()))
+    .bind(a.threshold)
+    .bind(a.raised_event.as_str())
+    .bind(a.said.as_str())
+    .bind(a.cause.as_str())
+    .bind(a.raised_at);
+    tx.fetch_optional(stmt).await?.map(|row| row.parse("id")).transpose()
+}
+
+/// A tighter threshold takes the place of looser ones: whoever hears of it hears of the same topic.
 pub fn escalate(domain: &DomainId, certificate: &CertificateId, threshold: i64, now: Moment) -> Stmt {
     sql("UPDATE alerts SET resolved_at = $4, resolution = 'escalated' \
          WHERE domain_id = $1 AND certificate_id = $2 AND threshold > $3 AND resolved_at IS NULL")
@@ -175,26 +112,23 @@ pub fn escalate(domain: &DomainId, certificate: &CertificateId, threshold: i64, 
     .bind(now)
 }
 
-/// Open alerts of domains that are over: the certificate was replaced and is not served any more, or the name is not live.
-pub async fn over(store: &Store, limit: i64) -> StoreResult<Vec<(AlertRow, bool)>> {
-    let stmt = sql("SELECT a.*, d.hostname, CAST(CASE WHEN d.claim = 'live' THEN 1 ELSE 0 END AS BIGINT) AS renewed \
-         FROM alerts a JOIN domains d ON d.id = a.domain_id \
-         WHERE a.resolved_at IS NULL AND a.domain_id IS NOT NULL \
-           AND (d.claim <> 'live' OR (COALESCE(d.certificate_id, '') <> a.certificate_id AND NOT EXISTS ( \
-             SELECT 1 FROM rollout_exceptions x JOIN certificates c ON c.id = a.certificate_id \
-             WHERE x.certificate_id = d.certificate_id AND x.observed LIKE '%' || c.serial || '%'))) \
-         ORDER BY a.id LIMIT $1")
-    .bind(limit);
-    store.query(stmt).await?.iter().map(|row| Ok((alert(row)?, row.int("renewed")? == 1))).collect()
+/// What an event tells of an alert, written with the event.
+pub fn tells(event: &EventId, a: &AlertRow, begins: bool) -> Stmt {
+    sql("INSERT INTO alert_events (event_id, alert_id, topic, domain_id, says) VALUES ($1, $2, $3, $4, $5)")
+        .bind(event.as_str())
+        .bind(a.id.as_str())
+        .bind(a.topic.as_str())
+        .bind(a.domain_id.as_ref().map(|d| d.as_str()))
+        .bind(if begins { "begins" } else { "ends" })
 }
 
-/// Ends an alert; one row changes, once. Without an event it ends without a word.
-pub fn resolve(id: &AlertId, resolution: &str, event: Option<&EventId>, now: Moment) -> Stmt {
+/// Ends an alert; one row changes, once.
+pub fn resolve(id: &AlertId, resolution: &str, event: &EventId, now: Moment) -> Stmt {
     sql("UPDATE alerts SET resolved_at = $2, resolution = $3, resolved_event = $4 WHERE id = $1 AND resolved_at IS NULL")
         .bind(id.as_str())
         .bind(now)
         .bind(resolution)
-        .bind(event.map(|e| e.as_str()))
+        .bind(event.as_str())
 }
 
 /// What open alerts of domains share: the cause, how many, the tightest threshold.
@@ -298,25 +232,4 @@ pub async fn list(store: &Store, filter: &AlertFilter, limit: i64) -> StoreResul
         .bind(filter.platform),
     };
     store.query(stmt).await?.iter().map(alert).collect()
-}
-
-/// Whether what an event tells still holds: it is no alert, or one that is open; or the end of one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tells {
-    /// Nothing of an alert.
-    Else,
-    /// An alert that is open.
-    Open,
-    /// An alert that is over: too late to be told.
-    Over,
-}
-
-/// What an event tells of an alert.
-pub async fn told_by(tx: &mut Tx, event: &EventId) -> StoreResult<Tells> {
-    let stmt = sql("SELECT resolved_at FROM alerts WHERE raised_event = $1").bind(event.as_str());
-    Ok(match tx.fetch_optional(stmt).await? {
-        None => Tells::Else,
-        Some(row) if row.opt_int("resolved_at")?.is_none() => Tells::Open,
-        Some(_) => Tells::Over,
-    })
 }

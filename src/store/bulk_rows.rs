@@ -171,7 +171,7 @@ pub async fn by_hand(tx: &mut Tx, domain: &DomainId, now: Moment) -> StoreResult
     if tx.execute(stmt).await? == 0 {
         return Ok(false);
     }
-    let orders = sql("UPDATE orders SET lane = 'single' WHERE domain_id = $1 AND lane = 'bulk' \
+    let orders = sql("UPDATE orders SET lane = 'single' WHERE domain_id = $1 AND lane = 'bulk' AND purpose = 'first' \
          AND state NOT IN ('issued', 'failed', 'lost')");
     tx.execute(orders.bind(domain.as_str())).await?;
     Ok(true)

@@ -144,3 +144,12 @@ pub async fn last_check(tx: &mut Tx, id: &DomainId) -> StoreResult<Option<Moment
         .bind(id.as_str());
     tx.fetch_optional(stmt).await?.map_or(Ok(None), |row| row.opt_moment("check_asked_at"))
 }
+
+/// Puts an event into the history of a domain that was fenced in this transaction, beside its own steps.
+pub async fn tell(tx: &mut Tx, domain: &Domain, event: &NewEvent, id: &EventId, now: Moment) -> StoreResult<()> {
+    let counted = sql("UPDATE domains SET event_seq = event_seq + 1 WHERE id = $1 AND generation = $2")
+        .bind(domain.id.as_str())
+        .bind(domain.generation);
+    let told = super::record::event_row(domain, event, domain.event_seq + 1, id, now);
+    tx.batch(vec![told, counted]).await.map(|_| ())
+}

@@ -17,6 +17,9 @@ pub struct DeliveryRow {
     pub subject: String,
     pub state: String,
     pub attempts: i64,
+    pub refusals: i64,
+    /// Somebody asked for it.
+    pub asked: bool,
     pub due_at: Moment,
     pub tried_at: Option<Moment>,
     pub status: Option<i64>,
@@ -33,6 +36,8 @@ fn delivery(row: &Row) -> StoreResult<DeliveryRow> {
         subject: row.text("subject")?,
         state: row.text("state")?,
         attempts: row.int("attempts")?,
+        refusals: row.int("refusals")?,
+        asked: row.int("asked")? == 1,
         due_at: row.moment("due_at")?,
         tried_at: row.opt_moment("tried_at")?,
         status: row.opt_int("status")?,
@@ -88,8 +93,7 @@ pub async fn hand_out(
 fn to_places(from: i64, upto: i64, now: Moment) -> Stmt {
     sql("INSERT INTO deliveries (endpoint_id, event_id, position, subject, state, attempts, due_at, leased_until, created_at) \
          SELECT w.id, e.id, e.position, COALESCE(e.domain_id, \
-             (SELECT a.domain_id FROM alerts a WHERE a.raised_event = e.id), \
-             (SELECT a.domain_id FROM alerts a WHERE a.resolved_event = e.id), e.tenant_id, 'platform'), \
+             (SELECT v.domain_id FROM alert_events v WHERE v.event_id = e.id), e.tenant_id, 'platform'), \
            'pending', 0, CAST($3 AS BIGINT), 0, CAST($3 AS BIGINT) \
          FROM events e JOIN webhook_endpoints w ON w.tenant_id IS NULL OR w.tenant_id = e.tenant_id \
          LEFT JOIN tenants t ON t.id = w.tenant_id \
@@ -138,32 +142,53 @@ pub fn insert_test(endpoint: &WebhookId, event: &EventId, now: Moment) -> Stmt {
     .bind(now)
 }
 
-/// Places after `after` that may be asked now and for which something is due, with their failures in a row.
-pub async fn places_due(store: &Store, now: Moment, after: &str, limit: i64) -> StoreResult<Vec<(WebhookId, i64)>> {
-    let stmt = sql("SELECT w.id, w.failures FROM webhook_endpoints w LEFT JOIN tenants t ON t.id = w.tenant_id \
-         WHERE w.id > $2 AND w.disabled_at IS NULL AND w.not_before <= $1 AND COALESCE(t.status, 'active') <> 'deleted' \
+/// Places after `after` that may be asked now and for which something is due. Only places that something waits for are read, each
+/// by one step through an index.
+pub async fn places_due(store: &Store, now: Moment, after: &str, limit: i64) -> StoreResult<Vec<WebhookId>> {
+    let stmt = sql("WITH RECURSIVE waiting (id) AS (SELECT MIN(endpoint_id) FROM deliveries \
+           WHERE state = 'pending' AND endpoint_id > $2 \
+         UNION ALL SELECT (SELECT MIN(d.endpoint_id) FROM deliveries d WHERE d.state = 'pending' AND d.endpoint_id > p.id) \
+           FROM waiting p WHERE p.id IS NOT NULL) \
+         SELECT w.id FROM waiting p JOIN webhook_endpoints w ON w.id = p.id LEFT JOIN tenants t ON t.id = w.tenant_id \
+         WHERE w.disabled_at IS NULL AND w.not_before <= $1 AND COALESCE(t.status, 'active') <> 'deleted' \
            AND EXISTS (SELECT 1 FROM deliveries d WHERE d.endpoint_id = w.id AND d.state = 'pending' AND d.due_at <= $1 \
              AND d.leased_until <= $1) \
-           AND (w.failures = 0 OR NOT EXISTS (SELECT 1 FROM deliveries b WHERE b.endpoint_id = w.id \
-             AND b.state = 'pending' AND b.leased_until > $1)) \
          ORDER BY w.id LIMIT $3")
     .bind(now)
     .bind(after)
     .bind(limit);
-    store.query(stmt).await?.iter().map(|r| Ok((r.parse("id")?, r.int("failures")?))).collect()
+    store.query(stmt).await?.iter().map(|r| r.parse("id")).collect()
 }
 
-/// What is due for a place: the first of every subject only, so that each subject is told in order.
-pub async fn firsts_due(store: &Store, place: &WebhookId, now: Moment, limit: i64) -> StoreResult<Vec<(EventId, i64)>> {
-    let stmt = sql("SELECT d.event_id, d.attempts FROM deliveries d \
-         WHERE d.endpoint_id = $1 AND d.state = 'pending' AND d.due_at <= $2 AND d.leased_until <= $2 \
+/// A delivery that may be tried now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct First {
+    /// The event.
+    pub event: EventId,
+    /// Tries so far.
+    pub attempts: i64,
+    /// Failures in a row of the place.
+    pub failures: i64,
+}
+
+/// What is due for a place that may be asked: the first of every subject only, so that each subject is told in order; and of a
+/// place that fails, nothing while something is on its way.
+pub async fn firsts_due(store: &Store, place: &WebhookId, now: Moment, limit: i64) -> StoreResult<Vec<First>> {
+    let stmt =
+        sql("SELECT d.event_id, d.attempts, w.failures FROM webhook_endpoints w JOIN deliveries d ON d.endpoint_id = w.id \
+         WHERE w.id = $1 AND w.disabled_at IS NULL AND w.not_before <= $2 \
+           AND (w.failures = 0 OR NOT EXISTS (SELECT 1 FROM deliveries b WHERE b.endpoint_id = $1 \
+             AND b.state = 'pending' AND b.leased_until > $2)) \
+           AND d.state = 'pending' AND d.due_at <= $2 AND d.leased_until <= $2 \
            AND NOT EXISTS (SELECT 1 FROM deliveries b WHERE b.endpoint_id = d.endpoint_id AND b.subject = d.subject \
              AND b.state = 'pending' AND b.position < d.position) \
          ORDER BY d.due_at, d.position LIMIT $3")
-    .bind(place.as_str())
-    .bind(now)
-    .bind(limit);
-    store.query(stmt).await?.iter().map(|r| Ok((r.parse("event_id")?, r.int("attempts")?))).collect()
+        .bind(place.as_str())
+        .bind(now)
+        .bind(limit);
+    let read =
+        |r: &Row| Ok(First { event: r.parse("event_id")?, attempts: r.int("attempts")?, failures: r.int("failures")? });
+    store.query(stmt).await?.iter().map(read).collect()
 }
 
 /// Takes a delivery for one try; one row changes, for whoever was first.
@@ -205,9 +230,9 @@ pub fn ended(t: &Tried<'_>, state: &'static str, now: Moment) -> Stmt {
     .bind(now)
 }
 
-/// It is tried again then. One row changes.
-pub fn again(t: &Tried<'_>, at: Moment) -> Stmt {
-    sql("UPDATE deliveries SET due_at = $4, status = $5, said = $6, leased_until = 0 \
+/// It is tried again then; `refused` where the receiver would not have this very thing. One row changes.
+pub fn again(t: &Tried<'_>, refused: bool, at: Moment) -> Stmt {
+    sql("UPDATE deliveries SET due_at = $4, status = $5, said = $6, leased_until = 0, refusals = refusals + $7 \
          WHERE endpoint_id = $1 AND event_id = $2 AND attempts = $3 AND state = 'pending'")
     .bind(t.endpoint.as_str())
     .bind(t.event.as_str())
@@ -215,13 +240,7 @@ pub fn again(t: &Tried<'_>, at: Moment) -> Stmt {
     .bind(at)
     .bind(t.status.map(i64::from))
     .bind(t.said)
-}
-
-/// Whether the beginning of what this event ends was dropped for this place: then nobody there waits for the end.
-pub async fn beginning_was_dropped(tx: &mut Tx, endpoint: &WebhookId, event: &EventId) -> StoreResult<bool> {
-    let stmt = sql("SELECT 1 AS found FROM alerts a JOIN deliveries d ON d.event_id = a.raised_event \
-         WHERE a.resolved_event = $2 AND d.endpoint_id = $1 AND d.state = 'dropped'");
-    Ok(tx.fetch_optional(stmt.bind(endpoint.as_str()).bind(event.as_str())).await?.is_some())
+    .bind(refused)
 }
 
 /// Whether something else failed at this place, too, since it began to fail.
@@ -237,7 +256,7 @@ pub async fn taken(tx: &mut Tx, endpoint: &WebhookId, event: &EventId) -> StoreR
     let stmt = sql("SELECT d.*, e.kind FROM deliveries d JOIN events e ON e.id = d.event_id \
          WHERE d.endpoint_id = $1 AND d.event_id = $2");
     let Some(row) = tx.fetch_optional(stmt.bind(endpoint.as_str()).bind(event.as_str())).await? else { return Ok(None) };
-    let place = webhooks::lookup(tx, endpoint).await?;
+    let place = webhooks::to_send(tx, endpoint).await?;
     Ok(place.zip(Some(delivery(&row)?)))
 }
 
@@ -258,9 +277,9 @@ pub async fn list(
     store.query(stmt).await?.iter().map(delivery).collect()
 }
 
-/// Sends one again, whatever became of it; one row changes.
+/// Sends one again, whatever became of it and of what it tells; one row changes.
 pub fn replay(endpoint: &WebhookId, event: &EventId, now: Moment) -> Stmt {
-    sql("UPDATE deliveries SET state = 'pending', attempts = 0, due_at = $3, leased_until = 0, done_at = NULL \
+    sql("UPDATE deliveries SET state = 'pending', asked = 1, refusals = 0, due_at = $3, leased_until = 0, done_at = NULL \
          WHERE endpoint_id = $1 AND event_id = $2 AND leased_until <= $3")
     .bind(endpoint.as_str())
     .bind(event.as_str())
@@ -269,15 +288,9 @@ pub fn replay(endpoint: &WebhookId, event: &EventId, now: Moment) -> Stmt {
 
 /// Sends again what was given up, of what was made since then.
 pub fn replay_given_up(endpoint: &WebhookId, since: Moment, now: Moment) -> Stmt {
-    sql("UPDATE deliveries SET state = 'pending', attempts = 0, due_at = $3, leased_until = 0, done_at = NULL \
+    sql("UPDATE deliveries SET state = 'pending', refusals = 0, due_at = $3, leased_until = 0, done_at = NULL \
          WHERE endpoint_id = $1 AND created_at >= $2 AND state = 'given_up'")
     .bind(endpoint.as_str())
     .bind(since)
     .bind(now)
-}
-
-/// Forgets what was done with before then.
-pub async fn prune(store: &Store, before: Moment) -> StoreResult<u64> {
-    let places = store.execute(sql("DELETE FROM deliveries WHERE done_at < $1").bind(before)).await?;
-    Ok(places + store.execute(sql("DELETE FROM mail_items WHERE done_at < $1").bind(before)).await?)
 }

@@ -60,10 +60,11 @@ async fn forget_past(tx: &mut Tx, issuer: &IssuerId, now: Moment) -> StoreResult
 }
 
 async fn take_back(tx: &mut Tx, issuer: &IssuerId, now: Moment) -> StoreResult<()> {
+    let over = sql("SELECT o.domain_id FROM orders o JOIN grants g ON g.order_id = o.id \
+         WHERE o.issuer_id = $1 AND o.state = 'granted' AND g.state = 'open' AND g.expires_at <= $2");
+    let over = tx.fetch_all(over.bind(issuer.as_str()).bind(now)).await?;
+    wake_all(tx, over.iter().map(|row| row.parse("domain_id")).collect::<StoreResult<_>>()?, now).await?;
     for stmt in [
-        sql("UPDATE domains SET due_at = $2, nudged = generation WHERE id IN (SELECT o.domain_id FROM orders o \
-             JOIN grants g ON g.order_id = o.id WHERE o.issuer_id = $1 AND o.state = 'granted' \
-               AND g.state = 'open' AND g.expires_at <= $2)"),
         // Their rows are locked first: a call that is just being begun takes its grant before this, or finds it gone.
         sql("UPDATE grants SET state = state WHERE issuer_id = $1 AND state = 'open' AND expires_at <= $2"),
         sql("UPDATE orders SET state = 'waiting', state_since = $2 WHERE issuer_id = $1 AND state = 'granted' \
@@ -73,6 +74,16 @@ async fn take_back(tx: &mut Tx, issuer: &IssuerId, now: Moment) -> StoreResult<(
         sql("UPDATE grants SET state = 'returned' WHERE issuer_id = $1 AND state = 'open' AND expires_at <= $2"),
     ] {
         tx.execute(stmt.bind(issuer.as_str()).bind(now)).await?;
+    }
+    Ok(())
+}
+
+/// Makes these domains due. Who locks several does so in the order of their ids.
+async fn wake_all(tx: &mut Tx, mut domains: Vec<DomainId>, now: Moment) -> StoreResult<()> {
+    domains.sort();
+    domains.dedup();
+    for chunk in domains.chunks(CHUNK) {
+        tx.batch(chunk.iter().map(|id| nudge(id.as_str(), now)).collect()).await?;
     }
     Ok(())
 }
@@ -193,13 +204,13 @@ pub struct Terms<'a> {
 }
 
 /// Gives the grants whose orders still wait: moves those orders, writes the grants with their open spends and marks the domains
-/// due. Rows are locked in the order in which steps lock them, the domain first. Which grants were given.
+/// due. Rows are locked in the order in which steps lock them, the domains first. Which grants were given.
 pub async fn give(tx: &mut Tx, terms: &Terms<'_>, grants: Vec<NewGrant>, now: Moment) -> StoreResult<Vec<NewGrant>> {
+    wake_all(tx, grants.iter().map(|g| g.domain_id.clone()).collect(), now).await?;
     let mut given = Vec::with_capacity(grants.len());
     let mut rest = grants.into_iter().peekable();
     while rest.peek().is_some() {
         let chunk: Vec<NewGrant> = rest.by_ref().take(CHUNK).collect();
-        tx.batch(chunk.iter().map(|g| nudge(g.domain_id.as_str(), now)).collect()).await?;
         let moved = tx
             .batch(
                 chunk

@@ -1,4 +1,4 @@
-//! What a database says of itself: for `nameplate doctor`, which changes nothing.
+//! What a database says of itself, for `nameplate doctor` and for whoever takes its clock for its own; nothing is changed.
 
 use std::path::PathBuf;
 

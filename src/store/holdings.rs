@@ -1,6 +1,6 @@
 //! Who holds a name, who is next, and what they are told of each other: statements that go into an outcome's batch.
 
-use super::{Stmt, sql};
+use super::{Stmt, expiry, sql};
 use crate::model::domain::Domain;
 use crate::model::id::DomainId;
 use crate::model::moment::Moment;
@@ -13,6 +13,7 @@ pub(super) fn take(d: &Domain, ends_quarantine_of: Option<&str>, now: Moment) ->
          VALUES ($1, $2, $3, 'held', 1, $4, 0) \
          ON CONFLICT (hostname) DO UPDATE SET domain_id = excluded.domain_id, tenant_id = excluded.tenant_id, \
            state = 'held', term = holdings.term + 1, since = excluded.since, looks_off = 0, first_off_at = NULL, \
+           watch_at = NULL, dangles_since = NULL, reminded_at = NULL, \
            successor_id = NULL, successor_at = NULL, successor_counted = 0, successor_seen_at = NULL \
          WHERE holdings.state = 'free' OR holdings.domain_id = excluded.domain_id \
            OR (holdings.state = 'quarantined' AND holdings.domain_id = $5)")
@@ -46,7 +47,7 @@ pub(super) fn end_succession(d: &Domain, of: &DomainId) -> Stmt {
 /// The claim that is next takes the name.
 pub(super) fn take_over(d: &Domain, from: &DomainId, now: Moment) -> Stmt {
     sql("UPDATE holdings SET domain_id = $2, tenant_id = $3, state = 'held', term = term + 1, since = $4, looks_off = 0, \
-           first_off_at = NULL, successor_id = NULL, successor_at = NULL, successor_counted = 0, successor_seen_at = NULL \
+           first_off_at = NULL, watch_at = NULL, dangles_since = NULL, reminded_at = NULL, successor_id = NULL, successor_at = NULL, successor_counted = 0, successor_seen_at = NULL \
          WHERE hostname = $1 AND domain_id = $5 AND successor_id = $2 AND state <> 'free'")
     .bind(d.hostname.as_str())
     .bind(d.id.as_str())
@@ -57,7 +58,7 @@ pub(super) fn take_over(d: &Domain, from: &DomainId, now: Moment) -> Stmt {
 
 /// What the holder that loses a name is told of it, and its claim, which is on its way out from this moment. The event comes
 /// first: its number is the one after the row's.
-pub(super) fn hand_over(from: &DomainId, event_id: &str, now: Moment) -> [Stmt; 3] {
+pub(super) fn hand_over(from: &DomainId, event_id: &str, now: Moment) -> [Stmt; 4] {
     let told = sql("INSERT INTO events (id, tenant_id, domain_id, domain_seq, kind, actor, cause, detail, at) \
          SELECT $1, d.tenant_id, d.id, d.event_seq + 1, 'handed_over', 'nameplate', $3, $4, $5 \
          FROM domains d WHERE d.id = $2 AND d.claim = 'live'")
@@ -79,7 +80,7 @@ pub(super) fn hand_over(from: &DomainId, event_id: &str, now: Moment) -> [Stmt; 
          WHERE id = $1 AND claim = 'releasing'")
     .bind(from.as_str())
     .bind(now);
-    [told, goes, ends]
+    [told, goes, ends, expiry::touch(from)]
 }
 
 /// A claim that was to be next looks after itself.

@@ -115,7 +115,7 @@ pub async fn seed(tx: &mut Tx, seeds: &[IssuerSeed], now: Moment, mut mint: impl
         rename(tx, seed).await?;
         write(tx, seed, "configuration", recovering, now, &mint()).await?;
     }
-    leave_unused(tx).await?;
+    leave_unused(tx, now).await?;
     // Whoever waits for room under a limit of its own is looked at anew: the limits may be others now.
     tx.execute(
         sql("UPDATE orders SET not_before = $1, held_by = NULL \
@@ -139,8 +139,14 @@ async fn rename(tx: &mut Tx, seed: &IssuerSeed) -> StoreResult<()> {
     tx.execute(stmt).await.map(|_| ())
 }
 
-/// Orders that only wait at an issuer that is used no more go to the one that is preferred now.
-async fn leave_unused(tx: &mut Tx) -> StoreResult<()> {
+/// Orders that only wait at an issuer that is used no more go to the one that is preferred now; their names are looked at anew, for it
+/// is CAA that says which may issue, and what was held back for the one may not be for the other.
+async fn leave_unused(tx: &mut Tx, now: Moment) -> StoreResult<()> {
+    let left = sql("SELECT o.domain_id FROM orders o JOIN issuers i ON i.id = o.issuer_id AND i.preference = $1 \
+         WHERE o.state = 'waiting' AND EXISTS (SELECT 1 FROM issuers u WHERE u.preference < $1) ORDER BY o.domain_id");
+    let left = tx.fetch_all(left.bind(NOT_CONFIGURED)).await?;
+    let left: Vec<DomainId> = left.iter().map(|row| row.parse("domain_id")).collect::<StoreResult<_>>()?;
+    ask_for_looks(tx, &left, now).await?;
     let stmt = sql(
         "UPDATE orders SET issuer_id = (SELECT id FROM issuers ORDER BY preference, name LIMIT 1) WHERE state = 'waiting' \
          AND issuer_id IN (SELECT id FROM issuers WHERE preference = $1) \
@@ -152,11 +158,11 @@ async fn leave_unused(tx: &mut Tx) -> StoreResult<()> {
 
 /// Uses an issuer that was added by command no more: its row stays for history, and what is on its way there goes on; false
 /// where configuration names it.
-pub async fn remove(tx: &mut Tx, id: &IssuerId) -> StoreResult<bool> {
+pub async fn remove(tx: &mut Tx, id: &IssuerId, now: Moment) -> StoreResult<bool> {
     let stmt = sql("UPDATE issuers SET preference = $2 WHERE id = $1 AND source = 'command'");
     let removed = tx.execute(stmt.bind(id.as_str()).bind(NOT_CONFIGURED)).await? == 1;
     if removed {
-        leave_unused(tx).await?;
+        leave_unused(tx, now).await?;
     }
     Ok(removed)
 }
@@ -268,12 +274,16 @@ pub async fn give_back(store: &Store, id: &IssuerId, term: i64) -> StoreResult<(
     store.execute(stmt).await.map(|_| ())
 }
 
-/// These names are looked at anew, which chooses their issuer.
+/// These names, queued or live and to be renewed, are looked at anew, which chooses their issuer. Locked in the order of their ids,
+/// as by whoever else locks several.
 pub async fn ask_for_looks(tx: &mut Tx, domains: &[DomainId], now: Moment) -> StoreResult<()> {
+    let mut domains: Vec<&DomainId> = domains.iter().collect();
+    domains.sort();
+    domains.dedup();
     for chunk in domains.chunks(20) {
-        let one = |id: &DomainId| {
+        let one = |id: &&DomainId| {
             sql("UPDATE domains SET check_asked_at = $2, check_asked_by = 'nameplate', due_at = $2, nudged = generation \
-                 WHERE id = $1 AND claim = 'queued'")
+                 WHERE id = $1 AND claim IN ('queued', 'live')")
             .bind(id.as_str())
             .bind(now)
         };
@@ -282,8 +292,9 @@ pub async fn ask_for_looks(tx: &mut Tx, domains: &[DomainId], now: Moment) -> St
     Ok(())
 }
 
-/// Waiting names that could go to another issuer are looked at anew, which chooses; those looked at since are left alone. Their
-/// ids, for an alarm.
+/// Names with orders that wait, first ones and renewals, and could go to another issuer are looked at anew, which chooses: those whose
+/// last look is longest ago, so that everybody's turn comes; those looked at since `looked_before` are left alone. Their ids, for
+/// an alarm.
 pub async fn look_anew(
     tx: &mut Tx,
     id: &IssuerId,
@@ -291,17 +302,18 @@ pub async fn look_anew(
     most: i64,
     now: Moment,
 ) -> StoreResult<Vec<DomainId>> {
-    let stmt =
-        sql("UPDATE domains SET check_asked_at = $2, check_asked_by = 'nameplate', due_at = $2, nudged = generation \
-         WHERE id IN (SELECT o.domain_id FROM orders o JOIN domains d ON d.id = o.domain_id \
-           WHERE o.issuer_id = $1 AND o.state = 'waiting' AND o.not_before < $5 \
-             AND d.claim = 'queued' AND COALESCE(d.looked_at, 0) < $3 ORDER BY o.id LIMIT $4) RETURNING id")
-        .bind(id.as_str())
-        .bind(now)
-        .bind(looked_before)
-        .bind(most)
-        .bind(Moment::NEVER);
-    tx.fetch_all(stmt).await?.iter().map(|row| row.parse("id")).collect()
+    let stmt = sql("SELECT o.domain_id FROM orders o JOIN domains d ON d.id = o.domain_id \
+         WHERE o.issuer_id = $1 AND o.state = 'waiting' AND o.not_before < $4 \
+           AND d.claim IN ('queued', 'live') AND COALESCE(d.looked_at, 0) < $2 AND COALESCE(d.check_asked_at, 0) < $2 \
+         ORDER BY COALESCE(d.looked_at, 0), o.id LIMIT $3")
+    .bind(id.as_str())
+    .bind(looked_before)
+    .bind(most)
+    .bind(Moment::NEVER);
+    let rows = tx.fetch_all(stmt).await?;
+    let domains: Vec<DomainId> = rows.iter().map(|row| row.parse("domain_id")).collect::<StoreResult<_>>()?;
+    ask_for_looks(tx, &domains, now).await?;
+    Ok(domains)
 }
 
 /// All issuers, the preferred first.
@@ -368,7 +380,10 @@ pub async fn tell_waiting(tx: &mut Tx, now: Moment) -> StoreResult<Vec<DomainId>
     let told = tx
         .fetch_all(
             sql("UPDATE domains SET check_asked_at = $1, check_asked_by = 'nameplate', due_at = $1, nudged = generation \
-                 WHERE claim IN ('awaiting_dns', 'queued') AND (evidence LIKE '%issuer_not_ready%' OR lease_until > $1) \
+                 WHERE id IN (SELECT w.id FROM domains w WHERE w.claim IN ('awaiting_dns', 'queued') \
+                     AND (w.evidence LIKE '%issuer_not_ready%' OR w.lease_until > $1) \
+                   UNION ALL SELECT w.id FROM orders o JOIN domains w ON w.id = o.domain_id AND w.claim = 'live' \
+                     WHERE o.state = 'waiting' AND (w.evidence LIKE '%issuer_not_ready%' OR w.lease_until > $1)) \
                  RETURNING id")
             .bind(now)
             .long(),

@@ -12,6 +12,7 @@
 //! $n`) or a unique index. May import `config telemetry env model`; sqlx and rusqlite live here. To fake it: open `sqlite::memory:`.
 //! How to get it wrong: read first and write by what was read, without a guard; or use now() in SQL.
 
+pub mod ahead;
 pub mod alerts;
 pub mod attempts;
 pub mod bulk;
@@ -27,6 +28,7 @@ pub mod dispatching;
 pub mod domain_connect;
 pub mod edges;
 mod error;
+pub mod expiry;
 pub mod feed;
 pub mod fleet;
 pub mod heads;
@@ -50,7 +52,10 @@ pub mod pulse;
 pub mod record;
 pub mod reissues;
 pub mod renewals;
+pub mod resting;
 pub mod restore;
+pub mod retention;
+pub mod revocations;
 pub mod rollout;
 pub mod routine;
 mod row;
@@ -59,6 +64,7 @@ pub mod situation;
 pub mod sql;
 mod sqlite;
 mod standing;
+pub mod telling;
 pub mod tenants;
 pub mod tokens;
 pub mod vault_keys;

@@ -318,7 +318,7 @@ fn open_sqlite(settings: &OpenSettings, patience: Duration) -> StoreResult<Backe
         false => Line::open(Source { reads_only: true, ..source }, settings.connections, patience)?,
     };
     let queues_place = QueuesPlace::default();
-    let queue = queues_pool(&writer, &queues_place, options);
+    let queue = queues_pool(&writer, &queues_place, options, patience);
     Ok(Backend::Sqlite { writer, reader, queue, queues_place })
 }
 
@@ -331,31 +331,30 @@ fn keep(place: &QueuesPlace, permit: Option<OwnedSemaphorePermit>) {
 
 /// The pool of one connection that the queue has, which stands in line with all other writers: nobody fights for the file. Its
 /// connection is not pinged when it is taken: it cannot have died.
-fn queues_pool(writer: &Arc<Line>, place: &QueuesPlace, options: SqliteConnectOptions) -> SqlitePool {
-    let held = || Arc::clone(place);
-    let (first, again, back) = (held(), held(), held());
-    let (line_of_first, line_of_again) = (Arc::clone(writer), Arc::clone(writer));
-    let closed = |e: StoreError| sqlx::Error::Configuration(e.into());
+fn queues_pool(writer: &Arc<Line>, place: &QueuesPlace, options: SqliteConnectOptions, patience: Duration) -> SqlitePool {
+    let stand_in_line = {
+        let (line, place) = (Arc::clone(writer), Arc::clone(place));
+        move || {
+            let (line, place) = (Arc::clone(&line), Arc::clone(&place));
+            async move {
+                let permit = line.place().await.map_err(|e| sqlx::Error::Configuration(e.into()))?;
+                keep(&place, Some(permit));
+                Ok(())
+            }
+        }
+    };
+    let (first, again, back) = (stand_in_line.clone(), stand_in_line, Arc::clone(place));
     SqlitePoolOptions::new()
         .max_connections(1)
         .min_connections(0)
         .idle_timeout(None)
         .max_lifetime(None)
         .test_before_acquire(false)
-        .acquire_timeout(PATIENCE)
-        .after_connect(move |_, _| {
-            let (line, place) = (Arc::clone(&line_of_first), Arc::clone(&first));
-            Box::pin(async move {
-                keep(&place, Some(line.place().await.map_err(closed)?));
-                Ok(())
-            })
-        })
+        .acquire_timeout(patience)
+        .after_connect(move |_, _| Box::pin(first()))
         .before_acquire(move |_, _| {
-            let (line, place) = (Arc::clone(&line_of_again), Arc::clone(&again));
-            Box::pin(async move {
-                keep(&place, Some(line.place().await.map_err(closed)?));
-                Ok(true)
-            })
+            let standing = again();
+            Box::pin(async move { standing.await.map(|()| true) })
         })
         .after_release(move |_, _| {
             keep(&back, None);

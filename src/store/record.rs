@@ -1,6 +1,10 @@
 //! Recording: the intent before an effect, the outcome after a step. A stale generation can write neither.
 
-use super::{Stmt, Store, StoreError, StoreResult, Tx, holdings, issuer_health, ledger, outbox, pairs, renewals, sql};
+use super::{
+    Stmt, Store, StoreError, StoreResult, Tx, expiry, holdings, issuer_health, ledger, outbox, pairs, renewals, resting,
+    revocations, sql,
+};
+use crate::model::claim::Claim;
 use crate::model::domain::{Domain, Effect, Role, Situation};
 use crate::model::id::{CertificateId, EventId, GrantId, OrderId};
 use crate::model::ledger::UNANSWERED;
@@ -79,6 +83,10 @@ pub async fn outcome(
     }
     for (event, n) in out.events.iter().zip(1..) {
         batch.free(event_row(&s.domain, event, s.domain.event_seq + n, &event_id(), now));
+    }
+    let live = |d: &Domain| d.claim == Claim::Live;
+    if s.domain.certificate_id != out.domain.certificate_id || live(&s.domain) != live(&out.domain) {
+        batch.free(expiry::touch(&s.domain.id));
     }
     let changed = tx.batch(batch.stmts).await?;
     if batch.guards.iter().any(|i| changed.get(*i) != Some(&1)) {
@@ -224,6 +232,9 @@ impl Batch {
                 .bind(d.tenant_id.as_str()),
             ),
             Write::Order { order, was, problem } => self.guarded(order_row(order, was.as_str(), problem.as_deref())),
+            Write::OrderLane(id, lane) => self.free(
+                sql("UPDATE orders SET lane = $2 WHERE id = $1 AND state = 'waiting'").bind(id.as_str()).bind(lane.as_str()),
+            ),
             Write::OrderKey { id, sealed } => self.guarded(
                 sql("UPDATE orders SET sealed_key = $2 WHERE id = $1 AND state = 'granted'")
                     .bind(id.as_str())
@@ -240,16 +251,18 @@ impl Batch {
             }
             Write::TakeGrant { id, order_id, expires_at } => {
                 self.free(renewals::take_grant(s, id, order_id, *expires_at, now));
-                renewals::failures_may_count(s, id, now).into_iter().for_each(|stmt| self.free(stmt));
+                renewals::may_cost(s, id, *expires_at, now).into_iter().for_each(|stmt| self.free(stmt));
             }
             Write::GrantExempt(grant) => renewals::exempt(grant).into_iter().for_each(|stmt| self.free(stmt)),
             Write::GrantCharged(grant) => {
-                renewals::charge(s, grant, now).into_iter().for_each(|stmt| self.free(stmt));
+                self.counted(grant, now);
+                renewals::certificate_may_count(s, grant, now).into_iter().for_each(|stmt| self.free(stmt));
             }
             Write::HonoursReplaces(issuer, yes) => self.free(renewals::honours(issuer, *yes)),
             Write::ReplacesRefused => self.free(renewals::refused(d)),
             Write::Renewal { of, schedule, former, switch_at } => {
-                self.free(renewals::upsert(d, of, schedule, former.as_ref(), *switch_at));
+                let order = s.order.as_ref().map(|o| &o.id);
+                self.free(renewals::upsert(d, of, schedule, former.as_ref(), *switch_at, order));
             }
             Write::Switched => self.free(renewals::switched(d)),
             Write::Retire { all_but } => {
@@ -326,6 +339,7 @@ impl Batch {
                 self.free(sql("UPDATE orders SET sealed_key = NULL WHERE domain_id = $1").bind(d.id.as_str()));
                 self.free(renewals::over(d));
             }
+            Write::Revoke { of } => self.free(revocations::ask(of, now)),
             Write::EdgesLost(edges) => {
                 for edge in edges {
                     self.free(
@@ -339,15 +353,7 @@ impl Batch {
 
     /// Nobody holds the name now; who waits for it looks at once.
     fn let_go(&mut self, d: &Domain, state: &'static str, now: Moment) {
-        self.free(
-            // Who was to follow finds a name at rest with its clock, a free one without.
-            sql("UPDATE holdings SET state = $3, since = $4, \
-                   successor_id = CASE WHEN $3 = 'free' THEN NULL ELSE successor_id END WHERE hostname = $1 AND domain_id = $2")
-                .bind(d.hostname.as_str())
-                .bind(d.id.as_str())
-                .bind(state)
-                .bind(now),
-        );
+        self.free(resting::let_go(d, state, now));
         self.free(holdings::others_look(d, now));
     }
 

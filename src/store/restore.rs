@@ -1,7 +1,9 @@
 //! What a restored database must be told: that time has passed and others have acted on what it does not know.
 
-use super::{StoreResult, Tx, sql};
-use crate::model::id::IssuerId;
+use super::{Store, StoreResult, Tx, sql};
+use crate::model::feed::HostAction;
+use crate::model::feed_apply::Remembered;
+use crate::model::id::{DomainId, EdgeId, IssuerId};
 use crate::model::moment::Moment;
 
 /// Begins a new epoch of the feed, in which edges add what they are told to what they have; false when the epoch at hand is
@@ -57,12 +59,134 @@ pub async fn end_sessions(tx: &mut Tx, now: Moment) -> StoreResult<u64> {
     tx.execute(sql("UPDATE sessions SET ended_at = $1 WHERE ended_at IS NULL").bind(now)).await
 }
 
+/// Keeps what an edge remembers of a host, where it is newer than what is stored and than what others remembered.
+pub fn recollect(edge: &EdgeId, r: &Remembered, now: Moment) -> super::Stmt {
+    let action = match r.host.action {
+        HostAction::Serve => "serve",
+        HostAction::Gone => "gone",
+    };
+    sql("INSERT INTO recollections (hostname, tenant_id, term, action, version, certificate_id, serial, not_after, edge_id, told_at) \
+         SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10 \
+         WHERE NOT EXISTS (SELECT 1 FROM routes r WHERE r.hostname = $1 AND r.version >= $5) \
+         ON CONFLICT (hostname) DO UPDATE SET tenant_id = excluded.tenant_id, term = excluded.term, action = excluded.action, \
+           version = excluded.version, certificate_id = excluded.certificate_id, serial = excluded.serial, \
+           not_after = excluded.not_after, edge_id = excluded.edge_id, told_at = excluded.told_at, settled_at = NULL, outcome = NULL \
+         WHERE recollections.version < excluded.version")
+    .bind(r.host.hostname.as_str())
+    .bind(r.host.tenant_id.as_str())
+    .bind(r.host.term)
+    .bind(action)
+    .bind(r.host.version)
+    .bind(r.host.certificate_id.as_ref().map(|c| c.as_str()))
+    .bind(r.serial.as_deref())
+    .bind(r.not_after)
+    .bind(edge.as_str())
+    .bind(now)
+}
+
+/// What edges remember of a name, beside what is stored of it.
+#[derive(Clone, Debug)]
+pub struct RecollectionRow {
+    /// The name.
+    pub hostname: String,
+    /// Whether edges were told to serve it, or not to any more.
+    pub serves: bool,
+    /// The version they were told.
+    pub version: i64,
+    /// The certificate's end, where the store does not have it.
+    pub unknown_until: Option<Moment>,
+    /// The claim of the same tenant on the name that stands, of before the copy.
+    pub claim: Option<DomainId>,
+}
+
+/// What edges remember and was not settled yet.
+pub async fn unsettled(store: &Store, limit: i64) -> StoreResult<Vec<RecollectionRow>> {
+    let stmt = sql("SELECT c.hostname, c.action, c.version, \
+           CASE WHEN c.certificate_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM certificates k WHERE k.id = c.certificate_id) \
+             THEN c.not_after END AS unknown_until, \
+           (SELECT d.id FROM domains d WHERE d.tenant_id = c.tenant_id AND d.hostname = c.hostname \
+             AND d.claim IN ('awaiting_dns', 'queued', 'live', 'expired')) AS claim_id \
+         FROM recollections c WHERE c.settled_at IS NULL ORDER BY c.hostname LIMIT $1");
+    store
+        .query(stmt.bind(limit))
+        .await?
+        .iter()
+        .map(|row| {
+            Ok(RecollectionRow {
+                hostname: row.text("hostname")?,
+                serves: row.text("action")? == "serve",
+                version: row.int("version")?,
+                unknown_until: row.opt_moment("unknown_until")?,
+                claim: row.opt_parse("claim_id")?,
+            })
+        })
+        .collect()
+}
+
+/// The store is in line with it; nothing where edges remembered more meanwhile.
+pub fn settled(row: &RecollectionRow, outcome: &str, now: Moment) -> super::Stmt {
+    sql("UPDATE recollections SET settled_at = $3, outcome = $4 WHERE hostname = $1 AND version = $2")
+        .bind(row.hostname.as_str())
+        .bind(row.version)
+        .bind(now)
+        .bind(outcome)
+}
+
+/// What was restored and what edges remember, in numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ahead {
+    /// Names that edges serve and the store does not: they are served no longer after the end.
+    pub unknown: i64,
+    /// Names with a certificate that only edges have: it is replaced by the stored one, or by a new one.
+    pub newer: i64,
+    /// Names that were let go of after the copy was made, and were again.
+    pub let_go: i64,
+    /// What edges remember and was not settled yet.
+    pub unsettled: i64,
+    /// Edges that have taken the new epoch.
+    pub edges: i64,
+    /// Edges that have not.
+    pub edges_behind: i64,
+}
+
+/// What ending the recovery would change.
+pub async fn ahead(tx: &mut Tx) -> StoreResult<Ahead> {
+    let stmt = sql("SELECT \
+           (SELECT COUNT(*) FROM recollections WHERE outcome = 'unknown') AS unknown, \
+           (SELECT COUNT(*) FROM recollections WHERE outcome = 'newer') AS newer, \
+           (SELECT COUNT(*) FROM recollections WHERE outcome = 'let_go') AS let_go, \
+           (SELECT COUNT(*) FROM recollections WHERE settled_at IS NULL) AS unsettled, \
+           (SELECT COUNT(*) FROM edges e WHERE e.status = 'active' AND e.cursor_epoch = (SELECT epoch FROM feed WHERE id = 1)) AS edges, \
+           (SELECT COUNT(*) FROM edges e WHERE e.status = 'active' AND e.cursor_epoch <> (SELECT epoch FROM feed WHERE id = 1)) AS behind");
+    let Some(row) = tx.fetch_optional(stmt).await? else { return Ok(Ahead::default()) };
+    Ok(Ahead {
+        unknown: row.int("unknown")?,
+        newer: row.int("newer")?,
+        let_go: row.int("let_go")?,
+        unsettled: row.int("unsettled")?,
+        edges: row.int("edges")?,
+        edges_behind: row.int("behind")?,
+    })
+}
+
+/// Some of the names that edges serve and the store does not.
+pub async fn unknown_names(tx: &mut Tx, limit: i64) -> StoreResult<Vec<String>> {
+    let stmt = sql("SELECT hostname FROM recollections WHERE outcome IN ('unknown', 'newer') ORDER BY hostname LIMIT $1");
+    tx.fetch_all(stmt.bind(limit)).await?.iter().map(|row| row.text("hostname")).collect()
+}
+
+/// What edges remember is of no more use: they follow the store again.
+pub fn forget() -> super::Stmt {
+    sql("DELETE FROM recollections")
+}
+
 /// The event that a database was restored, or that its recovery ended.
-pub fn event(id: &str, kind: &'static str, detail: &serde_json::Value, now: Moment) -> super::Stmt {
+pub fn event(id: &str, kind: &'static str, detail: &serde_json::Value, actor: &str, now: Moment) -> super::Stmt {
     sql("INSERT INTO events (id, position, tenant_id, domain_id, domain_seq, kind, actor, cause, detail, at) \
-         VALUES ($1, NULL, NULL, NULL, NULL, $2, 'command line', 'asked for', $3, $4)")
+         VALUES ($1, NULL, NULL, NULL, NULL, $2, $5, 'asked for', $3, $4)")
     .bind(id)
     .bind(kind)
     .bind(detail.to_string())
     .bind(now)
+    .bind(actor)
 }

@@ -6,6 +6,7 @@ use super::{Row, Stmt, Store, StoreError, StoreResult, Tx, renewals, sql};
 use crate::model::domain::{Attempt, Domain, Grant, Holding, InUse, Issuer, OpenIntent, Situation};
 use crate::model::hostname::Hostname;
 use crate::model::id::DomainId;
+use crate::model::letting_go::LettingGo;
 use crate::model::moment::Moment;
 use crate::model::notice::Notice;
 use crate::model::order::Order;
@@ -99,6 +100,9 @@ fn next_to(id: &DomainId, edges: CountedEdges) -> Stmt {
            w.domain_id AS w_id, w.renew_at, w.window_start, w.window_end, w.explanation, w.poll_at, w.failures AS w_failures, \
            w.said AS w_said, w.refused, w.former_id, w.switch_at, w.reissue_id, \
            (SELECT count(*) FROM edges e WHERE e.status = 'active' AND e.lost_at IS NULL AND e.heartbeat_at > $2) AS edges, \
+           (SELECT recovering_since FROM feed WHERE id = 1) AS f_recovering, \
+           (SELECT rc.not_after FROM recollections rc WHERE rc.hostname = d.hostname AND rc.tenant_id = d.tenant_id \
+             AND rc.outcome = 'newer') AS f_remembered, \
            m.hold, i.limits AS i_limits, i.roots AS i_roots, i.profile AS i_profile, COALESCE(ih.failures + ih.halts, 0) AS i_failures, n.effect AS n_effect, n.object_id AS n_object, n.generation AS n_generation \
          FROM domains d \
          JOIN tenants t ON t.id = d.tenant_id \
@@ -197,6 +201,9 @@ fn situation(row: Option<&Row>, id: &DomainId, edges: CountedEdges) -> StoreResu
         counted_edges: usize::try_from(row.int("edges")?).unwrap_or(0),
         min_edges: edges.min,
         lap: pace::SHORTEST_LAP,
+        letting_go: LettingGo::default(),
+        recovering_since: row.opt_moment("f_recovering")?,
+        remembered_until: row.opt_moment("f_remembered")?,
         domain,
     })
 }

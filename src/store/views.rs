@@ -245,8 +245,7 @@ pub async fn domain_events(tx: &mut Tx, id: &DomainId, limit: i64) -> StoreResul
 /// An event, with the name of the domain that it, or the alert behind it, is about.
 pub async fn event_to_tell(tx: &mut Tx, id: &EventId) -> StoreResult<Option<(EventRow, Option<String>)>> {
     let query = sql("SELECT e.*, COALESCE(d.hostname, \
-           (SELECT x.hostname FROM domains x JOIN alerts a ON a.domain_id = x.id WHERE a.raised_event = e.id), \
-           (SELECT x.hostname FROM domains x JOIN alerts a ON a.domain_id = x.id WHERE a.resolved_event = e.id)) AS hostname \
+           (SELECT x.hostname FROM alert_events v JOIN domains x ON x.id = v.domain_id WHERE v.event_id = e.id)) AS hostname \
          FROM events e LEFT JOIN domains d ON d.id = e.domain_id WHERE e.id = $1");
     let row = tx.fetch_optional(query.bind(id.as_str())).await?;
     row.map(|row| Ok((event(&row)?, row.opt_text("hostname")?))).transpose()

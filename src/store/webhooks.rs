@@ -1,5 +1,7 @@
 //! The places that events are sent to.
 
+use std::time::Duration;
+
 use super::{Row, Stmt, Store, StoreResult, Tx, sql};
 use crate::model::id::{TenantId, WebhookId};
 use crate::model::moment::Moment;
@@ -10,7 +12,12 @@ use crate::model::moment::Moment;
 pub struct WebhookRow {
     pub id: WebhookId,
     pub tenant_id: Option<TenantId>,
+    /// What an older release wrote; empty since it is sealed.
     pub url: String,
+    pub sealed_url: Option<Vec<u8>>,
+    /// What others than its owner see of the URL.
+    pub host: String,
+    pub fingerprint: String,
     pub kinds: Vec<String>,
     pub secret: Vec<u8>,
     pub previous_secret: Option<Vec<u8>>,
@@ -18,6 +25,8 @@ pub struct WebhookRow {
     pub not_before: Moment,
     pub failures: i64,
     pub failing_since: Option<Moment>,
+    /// Why nothing can be sent to it for a reason of ours.
+    pub fault: Option<String>,
     pub disabled_at: Option<Moment>,
     pub disabled_why: Option<String>,
     pub created_at: Moment,
@@ -30,6 +39,9 @@ fn webhook(row: &Row) -> StoreResult<WebhookRow> {
         id: row.parse("id")?,
         tenant_id: row.opt_parse("tenant_id")?,
         url: row.text("url")?,
+        sealed_url: row.opt_blob("sealed_url")?,
+        host: row.text("host")?,
+        fingerprint: row.text("fingerprint")?,
         kinds: row.json("kinds")?,
         secret: row.blob("secret")?,
         previous_secret: row.opt_blob("previous_secret")?,
@@ -37,6 +49,7 @@ fn webhook(row: &Row) -> StoreResult<WebhookRow> {
         not_before: row.moment("not_before")?,
         failures: row.int("failures")?,
         failing_since: row.opt_moment("failing_since")?,
+        fault: row.opt_text("fault")?,
         disabled_at: row.opt_moment("disabled_at")?,
         disabled_why: row.opt_text("disabled_why")?,
         created_at: row.moment("created_at")?,
@@ -46,27 +59,50 @@ fn webhook(row: &Row) -> StoreResult<WebhookRow> {
 
 /// A new place, unless its owner has `most` of them; what happened before is not sent to it.
 pub fn insert(w: &WebhookRow, most: i64) -> Stmt {
-    sql(
-        "INSERT INTO webhook_endpoints (id, tenant_id, url, kinds, secret, from_position, not_before, failures, created_at) \
-         SELECT $1, $2, $3, $4, $5, COALESCE((SELECT last_position FROM feed WHERE id = 1), 0), 0, 0, CAST($6 AS BIGINT) \
-         WHERE (SELECT COUNT(*) FROM webhook_endpoints w WHERE COALESCE(w.tenant_id, '') = $7) < $8",
-    )
+    sql("INSERT INTO webhook_endpoints (id, tenant_id, url, sealed_url, host, fingerprint, kinds, secret, from_position, \
+           not_before, failures, created_at) \
+         SELECT $1, $2, '', $9, $3, $10, $4, $5, COALESCE((SELECT last_position FROM feed WHERE id = 1), 0), 0, 0, \
+           CAST($6 AS BIGINT) \
+         WHERE (SELECT COUNT(*) FROM webhook_endpoints w WHERE COALESCE(w.tenant_id, '') = $7) < $8")
     .bind(w.id.as_str())
     .bind(w.tenant_id.as_ref().map(|t| t.as_str()))
-    .bind(w.url.as_str())
+    .bind(w.host.as_str())
     .bind(serde_json::json!(w.kinds).to_string())
     .bind(w.secret.as_slice())
     .bind(w.created_at)
     .bind(w.tenant_id.as_ref().map_or("", |t| t.as_str()))
     .bind(most)
+    .bind(w.sealed_url.clone())
+    .bind(w.fingerprint.as_str())
 }
 
-/// One of them.
+/// Places whose URL stands in the open, as an older release wrote it.
+pub async fn in_the_open(store: &Store, limit: i64) -> StoreResult<Vec<(WebhookId, String)>> {
+    let stmt = sql("SELECT id, url FROM webhook_endpoints WHERE sealed_url IS NULL ORDER BY id LIMIT $1");
+    store.query(stmt.bind(limit)).await?.iter().map(|row| Ok((row.parse("id")?, row.text("url")?))).collect()
+}
+
+/// Puts the sealed URL in the place of the open one.
+pub fn seal(id: &WebhookId, sealed: &[u8], host: &str, fingerprint: &str) -> Stmt {
+    sql("UPDATE webhook_endpoints SET url = '', sealed_url = $2, host = $3, fingerprint = $4 WHERE id = $1 AND sealed_url IS NULL")
+        .bind(id.as_str())
+        .bind(sealed)
+        .bind(host)
+        .bind(fingerprint)
+}
+
+/// One of them, to be shown.
 pub async fn lookup(tx: &mut Tx, id: &WebhookId) -> StoreResult<Option<WebhookRow>> {
     let stmt = sql(
         "SELECT w.*, (SELECT COUNT(*) FROM deliveries d WHERE d.endpoint_id = w.id AND d.state = 'pending') AS pending \
          FROM webhook_endpoints w WHERE w.id = $1",
     );
+    tx.fetch_optional(stmt.bind(id.as_str())).await?.as_ref().map(webhook).transpose()
+}
+
+/// One of them, to be sent to: what waits for it is not counted.
+pub async fn to_send(tx: &mut Tx, id: &WebhookId) -> StoreResult<Option<WebhookRow>> {
+    let stmt = sql("SELECT w.*, CAST(0 AS BIGINT) AS pending FROM webhook_endpoints w WHERE w.id = $1");
     tx.fetch_optional(stmt.bind(id.as_str())).await?.as_ref().map(webhook).transpose()
 }
 
@@ -82,17 +118,54 @@ pub async fn list(store: &Store, tenant: Option<&TenantId>, after: &str, limit: 
     store.query(stmt).await?.iter().map(webhook).collect()
 }
 
-/// Those that are switched off because they failed or said that they are gone.
-pub async fn switched_off(store: &Store, limit: i64) -> StoreResult<Vec<(WebhookId, String, String)>> {
-    let stmt = sql("SELECT id, url, disabled_why FROM webhook_endpoints \
-         WHERE disabled_at IS NOT NULL AND disabled_why <> 'asked' ORDER BY id LIMIT $1");
-    let rows = store.query(stmt.bind(limit)).await?;
-    rows.iter().map(|r| Ok((r.parse("id")?, r.text("url")?, r.text("disabled_why")?))).collect()
+/// Places that share a trouble.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shared {
+    /// Which.
+    pub why: String,
+    /// How many.
+    pub many: i64,
+    /// Some of them: host and fingerprint.
+    pub some: Vec<String>,
+}
+
+fn shown(row: &Row) -> StoreResult<String> {
+    Ok(format!("{} ({})", row.text("host")?, row.text("fingerprint")?))
+}
+
+/// Those that are switched off because they failed or said that they are gone, by which of the two; some of each by name.
+pub async fn switched_off(store: &Store, named: i64) -> StoreResult<Vec<Shared>> {
+    let counted =
+        sql("SELECT w.disabled_why, COUNT(*) AS n FROM webhook_endpoints w LEFT JOIN tenants t ON t.id = w.tenant_id \
+         WHERE w.disabled_at IS NOT NULL AND w.disabled_why <> 'asked' AND COALESCE(t.status, 'active') <> 'deleted' \
+         GROUP BY w.disabled_why ORDER BY w.disabled_why");
+    let mut out = Vec::new();
+    for row in store.query(counted).await? {
+        let why = row.text("disabled_why")?;
+        let some = sql("SELECT w.host, w.fingerprint FROM webhook_endpoints w LEFT JOIN tenants t ON t.id = w.tenant_id \
+             WHERE w.disabled_at IS NOT NULL AND w.disabled_why = $1 AND COALESCE(t.status, 'active') <> 'deleted' \
+             ORDER BY w.id LIMIT $2");
+        let some = store.query(some.bind(why.as_str()).bind(named)).await?.iter().map(shown).collect::<StoreResult<_>>()?;
+        out.push(Shared { why, many: row.int("n")?, some });
+    }
+    Ok(out)
+}
+
+/// Those that cannot be sent to for a reason of ours, with one of the reasons.
+pub async fn faulty(store: &Store, named: i64) -> StoreResult<Option<Shared>> {
+    let counted = sql("SELECT COUNT(*) AS n, MIN(fault) AS fault FROM webhook_endpoints WHERE fault IS NOT NULL");
+    let rows = store.query(counted).await?;
+    let Some(row) = rows.first() else { return Ok(None) };
+    let Some(why) = row.opt_text("fault")? else { return Ok(None) };
+    let some = sql("SELECT host, fingerprint FROM webhook_endpoints WHERE fault IS NOT NULL ORDER BY id LIMIT $1");
+    let some = store.query(some.bind(named)).await?.iter().map(shown).collect::<StoreResult<_>>()?;
+    Ok(Some(Shared { why, many: row.int("n")?, some }))
 }
 
 /// Removes a place and all that waits for it; whether there was one.
 pub async fn delete(tx: &mut Tx, id: &WebhookId) -> StoreResult<bool> {
     tx.execute(sql("DELETE FROM deliveries WHERE endpoint_id = $1").bind(id.as_str())).await?;
+    tx.execute(sql("DELETE FROM told WHERE place = $1").bind(id.as_str())).await?;
     Ok(tx.execute(sql("DELETE FROM webhook_endpoints WHERE id = $1").bind(id.as_str())).await? == 1)
 }
 
@@ -108,7 +181,7 @@ pub fn rotate(id: &WebhookId, secret: &[u8], previous_until: Moment) -> Stmt {
 pub async fn enable(tx: &mut Tx, id: &WebhookId, now: Moment) -> StoreResult<bool> {
     let on =
         sql("UPDATE webhook_endpoints SET disabled_at = NULL, disabled_why = NULL, failures = 0, failing_since = NULL, \
-           not_before = 0 WHERE id = $1 AND disabled_at IS NOT NULL");
+           refused_for = 0, silent_for = 0, fault = NULL, not_before = 0 WHERE id = $1 AND disabled_at IS NOT NULL");
     let on = tx.execute(on.bind(id.as_str())).await? == 1;
     if on {
         tx.execute(due(id, now)).await?;
@@ -132,18 +205,56 @@ pub fn due(id: &WebhookId, now: Moment) -> Stmt {
 }
 
 /// It took something.
-pub fn took(id: &WebhookId) -> Stmt {
-    sql("UPDATE webhook_endpoints SET failures = 0, failing_since = NULL, not_before = 0 WHERE id = $1 AND failures > 0")
-        .bind(id.as_str())
+pub fn took(id: &WebhookId, now: Moment) -> Stmt {
+    sql("UPDATE webhook_endpoints SET failures = 0, failing_since = NULL, refused_for = 0, silent_for = 0, fault = NULL, \
+           tried_at = $2, not_before = 0 WHERE id = $1 AND (failures > 0 OR fault IS NOT NULL)")
+    .bind(id.as_str())
+    .bind(now)
 }
 
-/// It failed: it is left alone until then.
-pub fn failed(id: &WebhookId, not_before: Moment, now: Moment) -> Stmt {
-    sql(
-        "UPDATE webhook_endpoints SET failures = failures + 1, failing_since = COALESCE(failing_since, $3), not_before = $2 \
-         WHERE id = $1",
-    )
+/// For how long a place has failed, counted from try to try.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failing {
+    /// It answered, and took nothing.
+    pub refused: Duration,
+    /// It did not answer at all.
+    pub silent: Duration,
+}
+
+/// It failed: it is left alone until then. `answered` tells a refusal from silence. The time since the try before counts for what
+/// this try was, up to `most`.
+pub async fn failed(
+    tx: &mut Tx,
+    id: &WebhookId,
+    answered: bool,
+    not_before: Moment,
+    now: Moment,
+    most: Duration,
+) -> StoreResult<Failing> {
+    let stmt = sql("UPDATE webhook_endpoints SET failures = failures + 1, failing_since = COALESCE(failing_since, $3), \
+           not_before = $2, tried_at = $3, \
+           refused_for = refused_for + CASE WHEN $4 = 0 OR failures = 0 OR tried_at IS NULL OR tried_at > $3 THEN 0 \
+             WHEN $3 - tried_at > $5 THEN $5 ELSE $3 - tried_at END, \
+           silent_for = CASE WHEN $4 = 1 THEN 0 ELSE silent_for + CASE WHEN failures = 0 OR tried_at IS NULL OR tried_at > $3 THEN 0 \
+             WHEN $3 - tried_at > $5 THEN $5 ELSE $3 - tried_at END END \
+         WHERE id = $1 RETURNING refused_for, silent_for")
     .bind(id.as_str())
     .bind(not_before)
     .bind(now)
+    .bind(answered)
+    .bind(i64::try_from(most.as_micros()).unwrap_or(i64::MAX));
+    let row = tx.fetch_optional(stmt).await?;
+    let long = |column: &str| -> StoreResult<Duration> {
+        let micros = row.as_ref().map_or(Ok(0), |row| row.int(column))?;
+        Ok(Duration::from_micros(u64::try_from(micros).unwrap_or(0)))
+    };
+    Ok(Failing { refused: long("refused_for")?, silent: long("silent_for")? })
+}
+
+/// Nothing can be sent to it for a reason of ours; it is left alone until then.
+pub fn at_fault(id: &WebhookId, fault: &str, not_before: Moment) -> Stmt {
+    sql("UPDATE webhook_endpoints SET fault = $2, not_before = $3 WHERE id = $1")
+        .bind(id.as_str())
+        .bind(fault)
+        .bind(not_before)
 }

@@ -33,6 +33,10 @@ impl WebState {
         format!("{}/api/v1/imports/{id}", self.settings.public_url)
     }
 
+    pub(super) fn api_reissue(&self, id: &str) -> String {
+        format!("{}/api/v1/reissues/{id}", self.settings.public_url)
+    }
+
     pub(super) fn api_token(&self, id: &TokenId) -> String {
         format!("{}/api/v1/tokens/{id}", self.settings.public_url)
     }

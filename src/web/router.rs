@@ -76,6 +76,9 @@ routes! {
     token get "/api/v1/domains/{id}/records.zone" => api::zone_file::get_zone_file;
     token post "/api/v1/domains/{id}/check" => api::domains::check_domain;
     token delete "/api/v1/domains/{id}" => api::domains::remove_domain;
+    token post "/api/v1/domains/{id}/undo-removal" => api::letting_go::undo_removal;
+    token post "/api/v1/domains/{id}/end-release" => api::letting_go::end_release;
+    token get "/api/v1/left-behind" => api::letting_go::list_left_behind;
     token patch "/api/v1/domains/{id}" => api::redirect::change_domain;
     token get "/api/v1/domains/{id}/attempts" => api::history::list_attempts;
     token get "/api/v1/domains/{id}/evidence" => api::history::list_evidence;
@@ -99,6 +102,10 @@ routes! {
     token delete "/api/v1/hand-off-links/{id}" => api::links::revoke_hand_off_link;
     token get "/api/v1/certificates" => api::certificates::list_certificates;
     token get "/api/v1/certificates/{id}" => api::certificates::get_certificate;
+    token post "/api/v1/reissues" => api::reissues::create_reissue;
+    token get "/api/v1/reissues" => api::reissues::list_reissues;
+    token get "/api/v1/reissues/{id}" => api::reissues::get_reissue;
+    token post "/api/v1/reissues/{id}/cancel" => api::reissues::cancel_reissue;
     token get "/api/v1/orders" => api::orders::list_orders;
     token get "/api/v1/budget" => api::budget::show_budget;
     token post "/api/v1/imports" => api::bulk::create_import;
@@ -112,6 +119,8 @@ routes! {
     token get "/api/v1/imports/{id}/rows" => api::bulk_files::list_import_rows;
     token get "/api/v1/imports/{id}/results" => api::bulk_files::get_import_results;
     token get "/api/v1/imports/{id}/records" => api::bulk_files::get_import_records;
+    token get "/api/v1/recovery" => api::recovery::get_recovery;
+    token post "/api/v1/recovery/end" => api::recovery::end_recovery;
     token get "/api/v1/edges" => api::edges::list_edges;
     token get "/api/v1/edges/{id}" => api::edges::get_edge;
     token post "/api/v1/edges/{id}/drain" => api::edges::drain_edge;
@@ -137,6 +146,7 @@ routes! {
     token post "/domains/{id}/check" => pages::domain::post_check;
     token get "/domains/{id}/remove" => pages::remove::show_remove;
     token post "/domains/{id}/remove" => pages::remove::post_remove;
+    token post "/domains/{id}/undo-removal" => pages::remove::post_undo;
     token post "/domains/{id}/hand-off" => pages::share::post_hand_off;
     token post "/domains/{id}/hand-off/revoke" => pages::share::post_revoke;
     token get "/imports" => pages::bulk::list_imports;
@@ -153,11 +163,17 @@ routes! {
     token get "/operator" => pages::operator::overview::show;
     token get "/operator/domains" => pages::operator::domains::list;
     token get "/operator/domains/{id}" => pages::operator::domain::show;
+    token post "/operator/domains/{id}/end-release" => pages::operator::domain::post_end;
+    token get "/operator/left-behind" => pages::operator::left_behind::list;
     token get "/operator/tenants" => pages::operator::tenants::list;
     token get "/operator/tenants/{id}" => pages::operator::tenants::show;
+    token get "/operator/tenants/{id}/remove" => pages::operator::tenant_remove::show;
+    token post "/operator/tenants/{id}/remove" => pages::operator::tenant_remove::post;
     token get "/operator/queue" => pages::operator::queue::show;
     token get "/operator/budget" => pages::operator::budget::show;
     token get "/operator/edges" => pages::operator::edges::show;
+    token get "/operator/recovery" => pages::operator::recovery::show;
+    token post "/operator/recovery/end" => pages::operator::recovery::post_end;
     token get "/operator/alerts" => pages::operator::alerts::show;
     token get "/operator/expiry" => pages::operator::expiry::show;
 }

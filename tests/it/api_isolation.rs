@@ -55,6 +55,9 @@ fn way(route: &Route) -> Way {
             | "/api/v1/orders"
             | "/api/v1/budget"
             | "/api/v1/edges"
+            | "/api/v1/left-behind"
+            | "/api/v1/recovery"
+            | "/api/v1/reissues"
             | "/api/v1/tokens"
             | "/api/v1/explain"
             | "/api/v1/imports"
@@ -63,6 +66,7 @@ fn way(route: &Route) -> Way {
             | "/api/v1/webhooks"
             | "/api/v1/alerts",
         ) => Way::Plain(Nothing),
+        ("post", "/api/v1/recovery/end") => Way::Plain(Json(r#"{"names_lost":0}"#)),
         ("post", "/api/v1/webhooks") => {
             Way::Plain(Json(r#"{"tenant":"TENANT","url":"https://hooks.evil.example/","kinds":["*"]}"#))
         }
@@ -82,7 +86,8 @@ fn way(route: &Route) -> Way {
         ("delete", "/api/v1/tenants/{id}/contacts/{contact}") => Way::Ids(&["tenant", "contact"], Nothing),
         ("get" | "delete", "/api/v1/domains/{id}") => Way::Ids(&["domain"], Nothing),
         ("patch", "/api/v1/domains/{id}") => Way::Ids(&["domain"], Json(r#"{"redirect_to":null}"#)),
-        ("post", "/api/v1/domains/{id}/check") => Way::Ids(&["domain"], Nothing),
+        ("post", "/api/v1/domains/{id}/check" | "/api/v1/domains/{id}/undo-removal") => Way::Ids(&["domain"], Nothing),
+        ("post", "/api/v1/domains/{id}/end-release") => Way::Ids(&["domain"], Json(r#"{"reason":"mine now"}"#)),
         (
             "get",
             "/api/v1/domains/{id}/attempts"
@@ -91,12 +96,17 @@ fn way(route: &Route) -> Way {
             | "/api/v1/domains/{id}/apply-link",
         ) => Way::Ids(&["domain"], Nothing),
         ("get", "/api/v1/certificates/{id}") => Way::Ids(&["certificate"], Nothing),
+        ("post", "/api/v1/reissues") => Way::Plain(Json(r#"{"before":"2040-01-15T08:00:00Z"}"#)),
+        (_, path) if path.starts_with("/api/v1/reissues/{id}") => Way::Ids(&["reissue"], Nothing),
         ("get", "/api/v1/edges/{id}") => Way::Ids(&["edge"], Nothing),
         ("post", "/api/v1/edges/{id}/drain" | "/api/v1/edges/{id}/undrain") => Way::Ids(&["edge"], Nothing),
         ("get" | "delete", "/api/v1/tokens/{id}") => Way::Ids(&["token"], Nothing),
         (_, path) if path.starts_with("/enter/") || path.starts_with("/hand-off/") => Way::Secret,
         (_, "/operator/sign-in") => Way::Secret,
-        ("get", "/operator/tenants/{id}") => Way::Page(&["tenant"], Nothing),
+        ("get", "/operator/tenants/{id}" | "/operator/tenants/{id}/remove") => Way::Page(&["tenant"], Nothing),
+        ("post", "/operator/tenants/{id}/remove") => Way::Page(&["tenant"], Form("csrf=00&slug=acme")),
+        ("post", "/operator/domains/{id}/end-release") => Way::Page(&["domain"], Form("csrf=00&reason=mine")),
+        ("post", "/operator/recovery/end") => Way::Page(&[], Form("csrf=00&names_lost=0")),
         ("get", "/operator/domains/{id}") => Way::Page(&["domain"], Nothing),
         ("get", path) if path.starts_with("/operator") => Way::Page(&[], Nothing),
         ("get", path) if path.starts_with("/domains/{id}") => Way::Page(&["domain"], Nothing),
@@ -155,6 +165,9 @@ impl World {
         assert_eq!(import.status, 201, "{}", import.body);
         while nameplate::app::bulk::round(&web.rig.app).await.unwrap().is_some() {}
         let certificate = web.rig.domain_text(&id, "certificate_id").await.unwrap();
+        let reissue = serde_json::json!({ "before": "2000-01-15T08:00:00Z" });
+        let reissue = web.api(&web.operator, "POST", "/api/v1/reissues", Some(reissue)).await;
+        assert_eq!(reissue.status, 201, "{}", reissue.body);
         let text = |answer: &Answer| answer.json()["id"].as_str().unwrap().to_owned();
         let theirs = BTreeMap::from([
             ("tenant", acme.to_string()),
@@ -163,6 +176,7 @@ impl World {
             ("token", text(&made)),
             ("certificate", certificate),
             ("edge", web.rig.edge.to_string()),
+            ("reissue", text(&reissue)),
             ("import", text(&import)),
             ("portal link", portal_link),
             ("hand-off link", hand_off_link),
@@ -225,6 +239,7 @@ fn unknown(kind: &str) -> String {
         "token" => "tok_",
         "certificate" => "crt_",
         "edge" => "edg_",
+        "reissue" => "rei_",
         "import" => "imp_",
         "webhook" => "whk_",
         "portal link" | "hand-off link" => "lnk_",
@@ -363,7 +378,8 @@ async fn the_owner_sees_what_others_do_not() {
         assert_eq!(operator.status, 200, "{path}: {}", operator.body);
         let own = world.send(route, &path, &Sent::Nothing, "", Some(&world.acme_token)).await;
         assert!(matches!(own.status.as_u16(), 200 | 403), "{path}: {}", own.body);
-        let operators_own = ["/edges", "/orders", "/budget"].iter().any(|own| path.contains(own));
+        let operators_own =
+            ["/edges", "/orders", "/budget", "/left-behind", "/recovery", "/reissues"].iter().any(|own| path.contains(own));
         assert_eq!(own.status == 403, operators_own, "{path}");
     }
 }

@@ -47,6 +47,7 @@ async fn the_same_request_is_done_once_and_answered_the_same_on_every_route_that
         ("/api/v1/domains", json!({ "hostname": "a.acme.test", "tenant": "acme" })),
         ("/api/v1/tenants/acme/contacts", json!({ "email": "dns@acme.test" })),
         ("/api/v1/tokens", json!({ "label": "ci", "tenant": "acme" })),
+        ("/api/v1/reissues", json!({ "before": "2040-01-15T08:00:00Z" })),
     ]
     .into_iter()
     .enumerate()
@@ -69,6 +70,7 @@ async fn the_same_request_is_done_once_and_answered_the_same_on_every_route_that
     assert_eq!(count(&web, "SELECT COUNT(*) AS n FROM domains").await, 1);
     assert_eq!(count(&web, "SELECT COUNT(*) AS n FROM contacts").await, 1);
     assert_eq!(count(&web, "SELECT COUNT(*) AS n FROM tokens").await, 2);
+    assert_eq!(count(&web, "SELECT COUNT(*) AS n FROM reissues").await, 1);
 }
 
 #[tokio::test]

@@ -189,7 +189,7 @@ async fn an_issuer_without_an_account_and_one_that_was_removed_say_what_to_do() 
     assert!(spare().await["account_problem"].as_str().unwrap().contains("cannot connect"));
     told(&["cannot connect", "what to mend says"]).await;
     let mut tx = web.rig.app.store.begin().await.unwrap();
-    assert!(issuers::remove(&mut tx, &id).await.unwrap());
+    assert!(issuers::remove(&mut tx, &id, web.rig.env.now()).await.unwrap());
     tx.commit().await.unwrap();
     let one = spare().await;
     assert_eq!(one["state"], "not_in_use");

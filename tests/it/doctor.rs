@@ -221,7 +221,7 @@ async fn each_part_that_breaks_is_found_and_named() {
     let account = the(&report, "issuers", "account at spare");
     assert!(account.verdict != Verdict::Ok && account.advice.is_some(), "{account:?}");
     let mut tx = store.begin().await.unwrap();
-    assert!(issuers::remove(&mut tx, &id).await.unwrap());
+    assert!(issuers::remove(&mut tx, &id, here.env.now()).await.unwrap());
     tx.commit().await.unwrap();
     store.close().await;
     let account = the(&here.examine("", "").await, "issuers", "account at spare").clone();

@@ -52,7 +52,12 @@ fn check_whole(path: &str, answer: &Answer) {
 }
 
 fn paths() -> Vec<&'static str> {
-    ROUTES.iter().filter(|r| r.guarded).map(|r| r.path).filter(|path| path.starts_with("/operator")).collect()
+    ROUTES
+        .iter()
+        .filter(|r| r.guarded && r.method == "get")
+        .map(|r| r.path)
+        .filter(|path| path.starts_with("/operator"))
+        .collect()
 }
 
 #[tokio::test]
@@ -74,6 +79,15 @@ async fn tenants_find_nothing_at_any_of_these_addresses() {
                 assert_eq!((answer.status, said(&answer)), (nothing.status, said(&nothing)), "{path}");
             }
         }
+    }
+    let sent: Vec<_> =
+        ROUTES.iter().filter(|r| r.guarded && r.method == "post" && r.path.starts_with("/operator")).collect();
+    assert!(sent.len() >= 3);
+    let csrf = web.csrf(&admin).await;
+    for route in sent {
+        let form = format!("csrf={csrf}&reason=x&slug=acme&names_lost=0");
+        let answer = web.post(&admin, &route.path.replace("{id}", id.as_str()), &form).await;
+        assert_eq!(answer.status, 404, "{}", route.path);
     }
     for path in paths() {
         assert_eq!(page(&web, "", &path.replace("{id}", id.as_str())).await.status, 401, "{path}");

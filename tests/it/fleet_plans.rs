@@ -33,6 +33,8 @@ const ASKED_BY_STEPS: &[&str] = &[
     "src/store/lap.rs",
     "src/store/pairs.rs",
     "src/store/record.rs",
+    "src/store/resting.rs",
+    "src/store/revocations.rs",
     "src/store/rollout.rs",
     "src/store/routine.rs",
 ];
@@ -48,7 +50,7 @@ const SPENT: &[&str] = &["ledger", "spends"];
 /// Who plays the whole queue reads all open spends: some for each order that is under way.
 const OPEN_SPENDS: &str = "AS open FROM spends WHERE issuer_id = $1 GROUP BY limit_name, key";
 
-fn read(file: &str) -> Vec<Found> {
+pub fn read(file: &str) -> Vec<Found> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
     let found = statements(file, &fs::read_to_string(path).unwrap());
     assert!(!found.is_empty(), "no statement in {file}");

@@ -14,6 +14,8 @@ use nameplate::notify::message::Message;
 use nameplate::sandbox::mailbox::{Mailbox, Mood};
 use nameplate::store::sql;
 
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
 use crate::support::told::{OPERATOR, Told};
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -236,11 +238,77 @@ async fn servers_of_every_mood_are_told_apart() {
     mailbox.moods([Mood::Defer, Mood::Refuse, Mood::HangUp]);
     assert!(matches!(smtp.send(&letter("1")).await, Err(MailError::Deferred(said)) if said.contains("come again later")));
     assert!(matches!(smtp.send(&letter("2")).await, Err(MailError::Refused(said)) if said.contains("nobody of that name")));
-    assert!(matches!(smtp.send(&letter("3")).await, Err(MailError::Unreachable(_))));
+    assert!(matches!(smtp.send(&letter("3")).await, Err(MailError::Broken(_))), "it may have been taken");
     smtp.send(&letter("4")).await.unwrap();
     assert_eq!(mailbox.letters().len(), 1);
     let nobody = Smtp::new(&Env::real(), &config(1, "none"), None).unwrap();
     assert!(matches!(nobody.send(&letter("5")).await, Err(MailError::Unreachable(_))));
+}
+
+/// A server that says these things, one after each line that it gets; after the last it does what `then` does.
+async fn saying<F, Fut>(lines: &'static [&'static str], then: F) -> u16
+where
+    F: Fn(tokio::net::TcpStream) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = ()> + Send + 'static,
+{
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut buffer = [0; 4096];
+            for line in lines {
+                if stream.write_all(line.as_bytes()).await.is_err() || stream.read(&mut buffer).await.unwrap_or(0) == 0 {
+                    break;
+                }
+            }
+            tokio::spawn(then(stream));
+        }
+    });
+    port
+}
+
+/// A server that is silent, talks nonsense, or is lost in the middle: each is told apart from a refusal, in bounded time.
+#[tokio::test]
+async fn servers_that_are_silent_talk_nonsense_or_are_lost_cost_a_bounded_time() {
+    const WELCOME: &[&str] = &["220 mail ESMTP\r\n", "250 mail\r\n", "250 ok\r\n", "250 ok\r\n", "354 go on\r\n"];
+    rustls::crypto::aws_lc_rs::default_provider().install_default().ok();
+    let hand = nameplate::env::manual::Hand::new(Moment::from_secs(1_800_000_000), 1);
+    let env = hand.env();
+    let send = async |port: u16| {
+        let smtp = Smtp::new(&env, &config(port, "none"), None).unwrap();
+        let pushing = async {
+            let real = Env::real();
+            real.sleep(Duration::from_millis(300)).await;
+            loop {
+                hand.advance(Duration::from_secs(5));
+                real.sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let letter = letter("x");
+        tokio::select! {
+            answer = smtp.send(&letter) => answer,
+            () = pushing => unreachable!(),
+        }
+    };
+    let before = env.now();
+    let silent = saying(&[], |stream| async move {
+        let _kept = stream;
+        std::future::pending::<()>().await;
+    })
+    .await;
+    assert!(matches!(send(silent).await, Err(MailError::Broken(_))));
+    assert!(env.now().since(before) <= Duration::from_secs(120));
+    for nonsense in [&["HTTP/1.1 400 Bad Request\r\n\r\n"][..], &["\u{0}\u{1}\r\n"], &["220"], &["999 what\r\n"]] {
+        let port = saying(nonsense, |stream| async move { drop(stream) }).await;
+        let answer = send(port).await;
+        assert!(matches!(answer, Err(MailError::Broken(_) | MailError::Unreachable(_))), "{nonsense:?}: {answer:?}");
+    }
+    // The message was handed over, and no word came back: it may have been taken.
+    let lost = saying(WELCOME, |stream| async move { drop(stream) }).await;
+    assert!(matches!(send(lost).await, Err(MailError::Broken(_))));
+    // No longer welcome.
+    let closing = saying(&["421 mail closing\r\n"], |stream| async move { drop(stream) }).await;
+    assert!(matches!(send(closing).await, Err(MailError::Unreachable(said)) if said.contains("421")));
 }
 
 #[tokio::test]

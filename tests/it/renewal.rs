@@ -1,90 +1,18 @@
-//! Certificates follow one another for years: by the CA's window or by their own life, with and without budget, through outages
-//! and refusals, and never at the cost of the one in use.
+//! Certificates follow one another for years: by the CA's window or by their own life, through outages and refusals, and never at the
+//! cost of the one in use.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
-use nameplate::acme::{AcmeError, Call, Kind, ProblemDoc};
-use nameplate::model::id::DomainId;
-use nameplate::model::ledger::Limit;
-use nameplate::model::moment::Moment;
+use nameplate::acme::{AcmeError, Kind};
 use nameplate::model::renewal::{Advice, Window};
 use nameplate::sandbox::ca::Windows;
 use nameplate::store::sql;
 
+use crate::support::renewals::{
+    DAY, HOUR, NAME, certificates, days, down, live, live_names, number, refusal, renew_at, spent, untie,
+};
 use crate::support::rig::Rig;
 use crate::support::stores::{Kind as Database, TestStore};
-
-const HOUR: Duration = Duration::from_secs(3600);
-const DAY: Duration = Duration::from_secs(86_400);
-const NAME: &str = "support.acme.test";
-
-async fn live_as(rig: &Rig, name: &str) -> DomainId {
-    let tenant = rig.tenant("acme").await;
-    let id = rig.claim(&tenant, name).await;
-    rig.publish(&id, name).await;
-    rig.until_active(&id, HOUR).await;
-    id
-}
-
-async fn live(rig: &Rig) -> DomainId {
-    live_as(rig, NAME).await
-}
-
-async fn number(rig: &Rig, id: &DomainId, text: &'static str) -> i64 {
-    rig.count(sql(text).bind(id.as_str())).await
-}
-
-async fn certificates(rig: &Rig, id: &DomainId) -> i64 {
-    number(rig, id, "SELECT count(*) AS n FROM certificates WHERE domain_id = $1").await
-}
-
-async fn renew_at(rig: &Rig, id: &DomainId) -> Moment {
-    Moment::from_micros(number(rig, id, "SELECT renew_at AS n FROM renewals WHERE domain_id = $1").await)
-}
-
-/// The account's row of the ledger.
-async fn spent(rig: &Rig) -> i64 {
-    rig.count(sql("SELECT COALESCE(max(tat), 0) AS n FROM ledger WHERE key = 'account'")).await
-}
-
-fn refusal(status: u16, kind: &str) -> AcmeError {
-    AcmeError {
-        call: Call::NewOrder,
-        kind: Kind::Refused,
-        problem: ProblemDoc::new(serde_json::json!({
-            "type": format!("urn:ietf:params:acme:error:{kind}"), "detail": "no", "status": status,
-        })),
-        status: Some(status),
-        retry_after: None,
-        acted_on: false,
-        cause: None,
-    }
-}
-
-fn down() -> AcmeError {
-    AcmeError {
-        call: Call::NewOrder,
-        kind: Kind::Unreached,
-        problem: None,
-        status: None,
-        retry_after: None,
-        acted_on: false,
-        cause: None,
-    }
-}
-
-/// Days pass; at each the name is served with a certificate that is valid.
-async fn days(rig: &Rig, name: &str, days: u32) {
-    for day in 0..days {
-        rig.pass_quickly(DAY).await;
-        let serial = rig.serial_at_edge(name).unwrap_or_else(|| panic!("{name} is not served on day {day}"));
-        let ends = sql("SELECT not_after AS n FROM certificates WHERE serial = $1").bind(serial.as_str());
-        let ends = Moment::from_micros(rig.count(ends).await);
-        assert!(ends > rig.env.now(), "{name} is served with a certificate that ended {ends}, on day {day}");
-        rig.check_invariants().await;
-    }
-}
 
 #[tokio::test]
 async fn a_year_of_renewals_in_the_cas_windows_costs_one_order() {
@@ -321,9 +249,7 @@ async fn a_tie_that_is_lost_while_a_renewal_is_under_way_ends_it() {
     days(&rig, NAME, 4).await;
     let open = "SELECT count(*) AS n FROM orders WHERE domain_id = $1 AND state NOT IN ('issued', 'failed', 'lost')";
     assert_eq!(number(&rig, &id, open).await, 1);
-    rig.unpublish_txt(&id, NAME).await;
-    let target = rig.domain_text(&id, "target").await.unwrap();
-    rig.zones.remove(&format!("{NAME}. 60 IN CNAME {target}.")).unwrap();
+    untie(&rig, &id, NAME).await;
     rig.ca.refuse_nothing();
     nameplate::app::check::check_now(&rig.app, &id, "tenant").await.unwrap();
     rig.pass(HOUR).await;
@@ -338,87 +264,13 @@ async fn a_tie_that_is_lost_while_a_renewal_is_under_way_ends_it() {
 #[tokio::test]
 async fn b51_siblings_renew_although_one_name_went_away() {
     let rig = Rig::new(311).await;
-    let tenant = rig.tenant("acme").await;
-    let names = ["a.acme.test", "b.acme.test", "c.acme.test"];
-    let mut ids = Vec::new();
-    for name in names {
-        let id = rig.claim(&tenant, name).await;
-        rig.publish(&id, name).await;
-        rig.until_active(&id, HOUR).await;
-        ids.push(id);
-    }
-    rig.unpublish_txt(&ids[1], names[1]).await;
-    let target = rig.domain_text(&ids[1], "target").await.unwrap();
-    rig.zones.remove(&format!("{}. 60 IN CNAME {target}.", names[1])).unwrap();
+    let names = live_names(&rig, 3).await;
+    let ids: Vec<_> = names.iter().map(|(id, _)| id).collect();
+    untie(&rig, ids[1], &names[1].1).await;
     rig.pass_quickly(66 * DAY).await;
-    assert_eq!(certificates(&rig, &ids[0]).await, 2);
-    assert_eq!(certificates(&rig, &ids[1]).await, 1, "{}", rig.story(&ids[1]).await);
-    assert_eq!(certificates(&rig, &ids[2]).await, 2);
-    rig.check_invariants().await;
-}
-
-/// B63 in small: what is due at once without windows waits for the budget, and none expires.
-#[tokio::test]
-async fn b63_many_due_at_once_wait_for_the_budget_and_none_expires() {
-    let rig = Rig::with_limit(312, "sqlite::memory:", Limit { burst: 10, per_secs: 36_000 }).await;
-    rig.ca.overlook_replaces(true);
-    rig.ca.state().live_for(8 * DAY, HOUR);
-    rig.ca.windows(Windows::None);
-    let tenant = rig.tenant("acme").await;
-    let mut ids = Vec::new();
-    for n in 0..40 {
-        let name = format!("n{n}.acme.test");
-        let id = rig.claim(&tenant, &name).await;
-        rig.publish(&id, &name).await;
-        ids.push((id, name));
-    }
-    for (id, _) in &ids {
-        rig.until_active(id, 80 * HOUR).await;
-    }
-    let orders = rig.ca.ordered_at().len();
-    for _ in 0..20 {
-        rig.pass_quickly(DAY / 2).await;
-        for (id, name) in &ids {
-            let ends = number(&rig, id, "SELECT certificate_until AS n FROM domains WHERE id = $1").await;
-            assert!(Moment::from_micros(ends) > rig.env.now(), "{name} expired: {}", rig.story(id).await);
-        }
-    }
-    let renewed = rig.ca.ordered_at().len() - orders;
-    assert!(renewed >= 60, "{renewed} renewals of 40 names in ten days: {}", rig.story(&ids[0].0).await);
-    let at: Vec<Moment> = rig.ca.ordered_at();
-    let window = at.windows(12).map(|w| w[11].since(w[0])).min().unwrap();
-    assert!(window >= Duration::from_secs(3_600), "twelve orders within {window:?}");
-    rig.check_invariants().await;
-}
-
-/// A mass revocation: hundreds are replaced within hours, beside a budget that has room for ten.
-#[tokio::test]
-async fn hundreds_are_renewed_in_the_cas_window_without_budget() {
-    let rig = Rig::with_limit(313, "sqlite::memory:", Limit { burst: 300, per_secs: 10_800 }).await;
-    let tenant = rig.tenant("acme").await;
-    let mut ids = Vec::new();
-    for n in 0..200 {
-        let name = format!("n{n}.acme.test");
-        let id = rig.claim(&tenant, &name).await;
-        rig.publish(&id, &name).await;
-        ids.push((id, name));
-    }
-    for (id, _) in &ids {
-        rig.until_active(id, 80 * HOUR).await;
-    }
-    // Somebody's renewal showed that the CA keeps to it.
-    rig.app.store.execute(sql("UPDATE issuers SET honours_replaces = 1")).await.unwrap();
-    rig.pass_quickly(3 * DAY).await;
-    let before: BTreeSet<String> = ids.iter().map(|(_, name)| rig.serial_at_edge(name).unwrap()).collect();
-    let now = rig.env.now();
-    for (_, name) in &ids {
-        rig.ca.state().revoke_all_of(name, now);
-    }
-    let (ordered, full) = (rig.ca.ordered_at().len(), spent(&rig).await);
-    rig.pass_quickly(10 * HOUR).await;
-    let after: BTreeSet<String> = ids.iter().map(|(_, name)| rig.serial_at_edge(name).unwrap()).collect();
-    assert_eq!(before.intersection(&after).count(), 0, "all are replaced");
-    assert_eq!((rig.ca.ordered_at().len(), spent(&rig).await), (ordered, full), "and nothing was spent");
+    assert_eq!(certificates(&rig, ids[0]).await, 2);
+    assert_eq!(certificates(&rig, ids[1]).await, 1, "{}", rig.story(ids[1]).await);
+    assert_eq!(certificates(&rig, ids[2]).await, 2);
     rig.check_invariants().await;
 }
 
@@ -445,87 +297,6 @@ async fn b53_the_old_certificate_is_served_until_slow_clocks_take_the_new_one() 
     }
 }
 
-/// B54 with hands: by issuer, within the budget, once each, resumed after a crash, and given up.
-async fn replaced_on_request(rig: Rig) {
-    use nameplate::app::reissue;
-    use nameplate::store::reissues::{self, Selection};
-    rig.ca.windows(Windows::None);
-    let tenant = rig.tenant("acme").await;
-    let mut ids = Vec::new();
-    for n in 0..12 {
-        let name = format!("n{n}.acme.test");
-        let id = rig.claim(&tenant, &name).await;
-        rig.publish(&id, &name).await;
-        ids.push((id, name));
-    }
-    for (id, _) in &ids {
-        rig.until_active(id, 80 * HOUR).await;
-    }
-    rig.pass_quickly(4 * HOUR).await;
-    let (store, env) = (&rig.app.store, &rig.env);
-    let serials = |n: usize| rig.serial_at_edge(&ids[n].1).unwrap();
-    let none = Selection::Serials(vec!["04ff".to_owned()]);
-    assert_eq!(reissue::begin(store, env, &none, "operator", false).await.unwrap().id, None);
-    let two = Selection::Serials(vec![serials(0), serials(1), "04ff".to_owned()]);
-    let dry = reissue::begin(store, env, &two, "operator", true).await.unwrap();
-    assert_eq!((dry.id, dry.certificates), (None, 2));
-    let first = reissue::begin(store, env, &two, "operator", false).await.unwrap();
-    assert_eq!(first.certificates, 2);
-    rig.hand.advance(Duration::from_secs(1));
-    // The rest, by issuer: what is on its way already is left out, and asking twice adds nothing.
-    let all = Selection::Issuer("main".to_owned());
-    let rest = reissue::begin(store, env, &all, "operator", false).await.unwrap();
-    assert_eq!(rest.certificates, 10);
-    assert_eq!(reissue::begin(store, env, &all, "operator", false).await.unwrap().certificates, 0);
-    let told = reissue::list(store, env).await.unwrap();
-    assert_eq!(told.iter().map(|p| (p.certificates, p.left)).collect::<Vec<_>>(), [(10, 10), (2, 2)]);
-    assert!(told[0].room_by.is_some());
-    let before: BTreeSet<String> = (0..12).map(serials).collect();
-    // Workers die on the way; what was asked for is written down.
-    for _ in 0..10 {
-        rig.scissors.set(usize::try_from(rig.hand.below(20)).unwrap() + 1);
-        for _ in 0..6 {
-            if rig.turn().await {
-                break;
-            }
-        }
-    }
-    rig.scissors.set(0);
-    rig.pass_quickly(20 * HOUR).await;
-    let after: BTreeSet<String> = (0..12).map(serials).collect();
-    assert_eq!(before.intersection(&after).count(), 0, "all are replaced: {}", rig.story(&ids[0].0).await);
-    assert!(reissue::list(store, env).await.unwrap().iter().all(|p| p.left == 0));
-    let again = "SELECT count(*) AS n FROM certificates WHERE domain_id = $1";
-    for (id, _) in &ids {
-        assert_eq!(number(&rig, id, again).await, 2, "once each: {}", rig.story(id).await);
-    }
-    // One that is given up leaves no order behind, and what is served as it is.
-    rig.ca.refuse(std::iter::repeat_n(down(), 1_000));
-    let third = reissue::begin(store, env, &Selection::Before(rig.env.now()), "operator", false).await.unwrap();
-    assert_eq!(third.certificates, 12);
-    rig.pass(HOUR).await;
-    let id = third.id.unwrap();
-    assert!(reissues::cancel(store, &id, rig.env.now()).await.unwrap());
-    assert!(!reissues::cancel(store, &id, rig.env.now()).await.unwrap());
-    rig.ca.refuse_nothing();
-    rig.pass(30 * HOUR).await;
-    let open = sql("SELECT count(*) AS n FROM orders WHERE state NOT IN ('issued', 'failed', 'lost')");
-    assert_eq!(rig.count(open).await, 0);
-    rig.check_invariants().await;
-}
-
-#[tokio::test]
-async fn b54_certificates_are_replaced_on_request_within_the_budget() {
-    replaced_on_request(Rig::with_limit(316, "sqlite::memory:", Limit { burst: 5, per_secs: 18_000 }).await).await;
-}
-
-#[tokio::test]
-async fn certificates_are_replaced_on_request_on_postgres() {
-    let store = TestStore::blank(Database::Postgres).await;
-    replaced_on_request(Rig::with_limit(317, &store.url, Limit { burst: 5, per_secs: 18_000 }).await).await;
-    store.remove().await;
-}
-
 #[tokio::test]
 async fn renewals_on_postgres() {
     let store = TestStore::blank(Database::Postgres).await;
@@ -542,9 +313,10 @@ async fn renewals_on_postgres() {
     store.remove().await;
 }
 
-/// What a routine look sees in time: a CAA record that forbids the next certificate is told with the day on which that matters.
+/// B28, months after the first order: a CAA record that forbids the next certificate is seen in time and told with the day on which that
+/// matters, read again before the order, and costs none.
 #[tokio::test]
-async fn a_permission_that_was_taken_away_is_told_with_the_date_and_ends_when_it_heals() {
+async fn b28_a_permission_that_was_taken_away_is_told_with_the_date_and_ends_when_it_heals() {
     use nameplate::app::show;
     use nameplate::model::records::ApexRoute;
     let rig = Rig::new(318).await;

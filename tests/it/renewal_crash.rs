@@ -144,3 +144,31 @@ async fn two_workers_make_one_renewal() {
     converged(&rig, &id, 0).await;
     store.remove().await;
 }
+
+/// An order that costs nothing is asked for, and the worker dies before it hears the answer: the CA may have counted it as any other, so
+/// it counts; and so it does whatever becomes of the name in between.
+#[tokio::test]
+async fn an_order_without_a_grant_whose_answer_is_lost_is_counted() {
+    let tat = "SELECT COALESCE(max(tat), 0) AS n FROM ledger WHERE key = 'account'";
+    let boundaries = walk(Rig::new(346).await, 0, true).await;
+    let called = boundaries.iter().position(|boundary| *boundary == "effect done").unwrap() + 1;
+    for removed in [false, true] {
+        let rig = Rig::new(346).await;
+        let id = due(&rig, true).await;
+        let before = rig.count(sql(tat)).await;
+        rig.scissors.set(called);
+        while !rig.turn().await {}
+        rig.scissors.set(0);
+        let free = sql("SELECT count(*) AS n FROM grants WHERE free = 1 AND state = 'used'");
+        assert_eq!(rig.count(free).await, 1, "{}", rig.story(&id).await);
+        let open = sql("SELECT count(*) AS n FROM spends WHERE counts = 'order'");
+        assert_eq!(rig.count(open).await, 1, "it counts while nobody knows");
+        if removed {
+            nameplate::app::remove::remove(&rig.app, &id, "tenant").await.unwrap();
+        }
+        rig.pass_quickly(HOUR).await;
+        let spent = rig.count(sql(tat)).await - before;
+        assert!(spent > 0, "it is counted where the name was removed ({removed}): {}", rig.story(&id).await);
+        assert_eq!(rig.count(sql("SELECT count(*) AS n FROM spends")).await, 0);
+    }
+}

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use nameplate::app::reissue;
+use nameplate::app::show::reissues as shown;
 use nameplate::env::Env;
 use nameplate::sandbox::issuer::Choice;
 use nameplate::sandbox::ports::Ports;
@@ -63,10 +64,10 @@ async fn pebble_issues_the_successor_while_the_first_is_served() {
     store.execute(sql("UPDATE domains SET due_at = $1, nudged = generation").bind(env.now())).await.unwrap();
 
     // And another one out of turn, by the issuer's name.
-    let begun = reissue::begin(&store, &env, &Selection::Issuer("sandbox".to_owned()), "operator", false).await.unwrap();
-    assert_eq!(begun.certificates, 1);
+    reissue::begin_now(&store, &env, &Selection::Issuer("sandbox".to_owned()), "operator").await.unwrap();
+    assert_eq!(shown::list(&store, &env, "", 10).await.unwrap()[0].certificates, 1);
     let deadline = env.now() + Duration::from_secs(90);
-    while reissue::list(&store, &env).await.unwrap()[0].left > 0 {
+    while shown::list(&store, &env, "", 10).await.unwrap()[0].left > 0 {
         assert!(env.now() < deadline, "{:?}", api.domain(&domain.id).await.unwrap().order);
         env.sleep(Duration::from_millis(100)).await;
     }

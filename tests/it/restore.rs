@@ -60,6 +60,15 @@ async fn story(mut world: World, url: &str, copy: impl AsyncFn(&World), put_back
         .await;
     assert!(is_served(&edge, OLD, &world).await);
     assert!(is_served(&edge, NEW, &world).await, "what only the edge knows is served on");
+    // It told what it was told after the copy was made, and whoever ends the recovery is shown that.
+    let remembered = sql("SELECT hostname, action, serial FROM recollections ORDER BY hostname");
+    let rows = world.store.query(remembered).await.unwrap();
+    assert_eq!(rows.len(), 1, "what is stored needs no reminder");
+    assert_eq!((rows[0].text("hostname").unwrap().as_str(), rows[0].text("action").unwrap().as_str()), (NEW, "serve"));
+    assert!(rows[0].opt_text("serial").unwrap().is_some());
+    let ahead = async || restore::status(&world.store).await.unwrap().unwrap().ahead;
+    until("the edge confirms", || async { ahead().await.edges == 1 }).await;
+    assert_eq!((ahead().await.unsettled, ahead().await.edges_behind), (1, 0));
     let later = world.serve(AFTER).await;
     world.rolled_out("certificate", later.as_str()).await;
     until("work goes on", || async { is_served(&edge, AFTER, &world).await }).await;
@@ -78,11 +87,13 @@ async fn story(mut world: World, url: &str, copy: impl AsyncFn(&World), put_back
     world.route(OLD, HostAction::Gone, None, version).await;
     until("the removal", || async { !is_served(&edge, OLD, &world).await }).await;
 
-    world.down().await;
-    let ended = restore::end(&world.store, &world.env).await.unwrap();
+    // While everything runs.
+    let changed = restore::end(&world.store, &world.env, Some(7), "x").await;
+    assert!(matches!(changed, Err(RestoreError::Changed(0))), "{changed:?}");
+    let ended = restore::end(&world.store, &world.env, Some(0), "x").await.unwrap();
     assert!(ended > done.epoch);
-    assert!(matches!(restore::end(&world.store, &world.env).await, Err(RestoreError::NotRecovering)));
-    world.up().await;
+    assert!(matches!(restore::end(&world.store, &world.env, None, "x").await, Err(RestoreError::NotRecovering)));
+    assert_eq!(restore::status(&world.store).await.unwrap(), None);
     until("the recovery is over", || async { edge.view.status().position.is_some_and(|p| p.epoch == ended) }).await;
     assert!(!is_served(&edge, NEW, &world).await, "now edges have exactly what is stored");
     assert!(is_served(&edge, AFTER, &world).await);
@@ -217,7 +228,7 @@ async fn only_a_database_that_ran_can_be_recovered_and_open_invitations_end() {
     let token = world.join_token().await;
     let behind = nameplate::env::manual::Hand::new(nameplate::model::moment::Moment::from_secs(1_000), 1).env();
     assert!(matches!(restore::begin(&world.store, &behind).await, Err(RestoreError::NothingBefore)));
-    assert!(matches!(restore::end(&world.store, &world.env).await, Err(RestoreError::NotRecovering)));
+    assert!(matches!(restore::end(&world.store, &world.env, None, "x").await, Err(RestoreError::NotRecovering)));
     for text in [
         "INSERT INTO links (id, kind, tenant_id, token_id, digest, created_by, created_at, expires_at, used_at) SELECT k || u, k, \
            t.id, n.id, CAST(k || u AS BLOB), 'x', 1, 9000000000000000, CASE u WHEN 'used' THEN 5 END \

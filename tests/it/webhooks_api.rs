@@ -159,6 +159,7 @@ async fn alerts_are_listed_to_those_whom_they_concern() {
     let all = list(&web.operator, "").await;
     assert!(all.iter().any(|a| a["kind"] == "certificates_ending" && a["count"] == 1), "{all:?}");
     told.rig.app.store.execute(sql("UPDATE domains SET claim = 'releasing'")).await.unwrap();
+    told.touch_all().await;
     told.beats(HOUR).await;
     assert!(list(&acme_token, "").await.is_empty());
     assert_eq!(list(&acme_token, "?resolved=true").await[0]["resolution"], "let_go");

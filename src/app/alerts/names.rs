@@ -1,114 +1,104 @@
-//! Certificates of single names: raised when little of their life is left, ended when they were replaced.
+//! Certificates of single names: raised when little of their life is left, ended when they were replaced or let go of.
 
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::json;
 
-use super::{AlertSettings, PAGE, Unwell, news};
+use super::{AlertSettings, PAGE, Passed, Unwell, news};
 use crate::app::{App, AppError};
 use crate::mint;
 use crate::model::alert::cause::{Cause, Known, cause_of};
 use crate::model::alert::kinds::{CERTIFICATE_ENDING, CERTIFICATE_SAFE};
+use crate::model::claim::Claim;
 use crate::model::id::{AlertId, EventId};
 use crate::model::moment::Moment;
 use crate::model::standing::Standing;
-use crate::store::Tx;
-use crate::store::alerts::{self, AlertRow, Ending};
+use crate::store::alerts::{self, AlertRow};
+use crate::store::expiry::{self, Due, Ending, Stale};
+use crate::store::{StoreResult, Tx};
 
-/// How long the longest lifetime is taken as known.
-const LOOKED_UP_FOR: Duration = Duration::from_secs(3600);
+/// A name whose former certificate an edge serves still is looked at so often.
+const AGAIN: Duration = Duration::from_secs(60);
 
-/// The longest lifetime of a certificate in use, looked up once an hour: what ends later than a share of it is left unread. One
-/// that is issued meanwhile and lasts longer has most of its life before it.
-#[derive(Clone, Debug, Default)]
-pub(super) struct LongestLife(Arc<Mutex<Option<(Moment, i64)>>>);
-
-impl LongestLife {
-    async fn horizon(&self, app: &App, percent: i64) -> Result<Moment, AppError> {
-        let now = app.env.now();
-        let known = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let life = match known {
-            Some((at, life)) if now.since(at) < LOOKED_UP_FOR => life,
-            _ => {
-                let life = alerts::longest_life(&app.store).await?;
-                *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((now, life));
-                life
-            }
-        };
-        // Rounded up: the shares themselves are compared to the microsecond.
-        Ok(Moment::from_micros(now.micros().saturating_add((life / 100 + 1).saturating_mul(percent + 1))))
-    }
-}
-
-pub(super) async fn end_those_over(app: &App) -> Result<usize, AppError> {
-    let mut ended = 0;
-    loop {
-        let over = alerts::over(&app.store, PAGE).await?;
-        if over.is_empty() {
-            return Ok(ended);
-        }
-        let many = over.len();
-        let now = app.env.now();
-        let mut tx = app.store.begin().await?;
-        for (alert, renewed) in over {
-            let event = renewed.then(|| mint!(app.env, EventId));
-            let resolution = if renewed { "renewed" } else { "let_go" };
-            if tx.execute(alerts::resolve(&alert.id, resolution, event.as_ref(), now)).await? != 1 {
-                continue;
-            }
-            ended += 1;
-            if let Some(event) = event {
-                let name = alert.hostname.as_deref().unwrap_or_default();
-                let told = news(
-                    CERTIFICATE_SAFE,
-                    format!("the certificate of {name} that was about to end was replaced"),
-                    json!({ "alert": alert.id, "domain": alert.domain_id, "hostname": name, "certificate": alert.certificate_id }),
-                );
-                tx.execute(alerts::event(&event, alert.tenant_id.as_ref(), &told, now)).await?;
-            }
-        }
-        app.boundary.cross("alerts ended").await;
-        tx.commit().await?;
-        if i64::try_from(many).unwrap_or(PAGE) < PAGE {
-            return Ok(ended);
-        }
-    }
-}
-
-pub(super) async fn raise_ending(app: &App, settings: &AlertSettings, unwell: &Unwell) -> Result<usize, AppError> {
+/// Looks at every name that is due.
+pub(super) async fn look(app: &App, settings: &AlertSettings, unwell: &Unwell) -> Result<Passed, AppError> {
+    let mut passed = Passed::default();
+    settings.rethink(app).await?;
     let (loosest, now) = (settings.thresholds.loosest(), app.env.now());
-    let served = alerts::served_ending(&app.store, loosest, now, PAGE).await?;
-    let mut raised = raise(app, settings, unwell, &served, now).await?;
-    let horizon = settings.longest.horizon(app, loosest).await?;
-    let mut after = String::new();
+    let served = expiry::served_instead(&app.store, loosest, now, PAGE).await?;
+    if !served.is_empty() {
+        let mut tx = app.store.begin().await?;
+        for ending in &served {
+            let Some(threshold) = settings.thresholds.crossed(ending.life, now) else { continue };
+            passed.raised += usize::from(raise_one(app, &mut tx, settings, unwell, ending, threshold, now).await?);
+            // It is over when no edge serves it any more, which nobody else tells.
+            tx.execute(expiry::touch(&ending.domain_id)).await?;
+        }
+        tx.commit().await?;
+    }
     loop {
-        let page = alerts::ending_within(&app.store, loosest, now, horizon, &after, PAGE).await?;
-        let Some(last) = page.last() else { return Ok(raised) };
-        after = last.domain_id.to_string();
-        raised += raise(app, settings, unwell, &page, now).await?;
+        let page = expiry::due(&app.store, app.env.now(), PAGE).await?;
+        if page.is_empty() {
+            return Ok(passed);
+        }
+        let mut tx = app.store.begin().await?;
+        for due in &page {
+            one(app, &mut tx, settings, unwell, due, &mut passed).await?;
+        }
+        app.boundary.cross("alerts raised").await;
+        tx.commit().await?;
     }
 }
 
-async fn raise(
+async fn one(
     app: &App,
+    tx: &mut Tx,
     settings: &AlertSettings,
     unwell: &Unwell,
-    page: &[Ending],
-    now: Moment,
-) -> Result<usize, AppError> {
-    if page.is_empty() {
-        return Ok(0);
+    due: &Due,
+    passed: &mut Passed,
+) -> Result<(), AppError> {
+    let (now, mut next) = (app.env.now(), Moment::NEVER);
+    if due.open {
+        for stale in expiry::stale(tx, &due.domain_id).await? {
+            if stale.served {
+                next = now + AGAIN;
+            } else {
+                passed.resolved += usize::from(end(app, tx, &stale, now).await?);
+            }
+        }
     }
-    let mut raised = 0;
-    let mut tx = app.store.begin().await?;
-    for ending in page {
-        let Some(threshold) = settings.thresholds.crossed(ending.life, now) else { continue };
-        raised += usize::from(raise_one(app, &mut tx, settings, unwell, ending, threshold, now).await?);
+    if let Some(ending) = &due.in_use {
+        let crossed = settings.thresholds.crossed(ending.life, now);
+        if let Some(threshold) = crossed {
+            passed.raised += usize::from(raise_one(app, tx, settings, unwell, ending, threshold, now).await?);
+        }
+        next = next.min(settings.thresholds.next(ending.life, now).unwrap_or(Moment::NEVER));
     }
-    app.boundary.cross("alerts raised").await;
-    tx.commit().await?;
-    Ok(raised)
+    let rests = matches!(due.claim, Claim::Live | Claim::Releasing) || next < Moment::NEVER;
+    tx.execute(if rests { expiry::again(due, next) } else { expiry::done(due) }).await?;
+    Ok(())
+}
+
+/// Ends an alert; whoever was told of it is told that it is over.
+async fn end(app: &App, tx: &mut Tx, stale: &Stale, now: Moment) -> StoreResult<bool> {
+    let (alert, event) = (&stale.alert, mint!(app.env, EventId));
+    let resolution = if stale.live { "renewed" } else { "let_go" };
+    if tx.execute(alerts::resolve(&alert.id, resolution, &event, now)).await? != 1 {
+        return Ok(false);
+    }
+    let name = alert.hostname.as_deref().unwrap_or_default();
+    let said = if stale.live {
+        format!("the certificate of {name} that was about to end was replaced")
+    } else {
+        format!("the certificate of {name} that was about to end is not needed any more: the name was let go of")
+    };
+    let detail = json!({
+        "alert": alert.id, "domain": alert.domain_id, "hostname": name, "certificate": alert.certificate_id, "why": resolution,
+    });
+    tx.execute(alerts::event(&event, alert.tenant_id.as_ref(), &news(CERTIFICATE_SAFE, said, detail), now)).await?;
+    tx.execute(alerts::tells(&event, alert, false)).await?;
+    Ok(true)
 }
 
 async fn raise_one(
@@ -139,10 +129,11 @@ async fn raise_one(
         )
     };
     let said = format!("{said}. {}", Cause::sentence(&cause.key));
-    let alert = AlertRow {
+    let mut alert = AlertRow {
         id: mint!(app.env, AlertId),
         kind: CERTIFICATE_ENDING.to_owned(),
         subject: ending.domain_id.to_string(),
+        topic: alerts::topic(CERTIFICATE_ENDING, ending.domain_id.as_str(), Some(&ending.certificate_id)),
         tenant_id: Some(ending.tenant_id.clone()),
         domain_id: Some(ending.domain_id.clone()),
         certificate_id: Some(ending.certificate_id.clone()),
@@ -160,7 +151,8 @@ async fn raise_one(
         hostname: None,
     };
     if tx.execute(alerts::insert(&alert, tighter.map(|t| life.crossing(t)))).await? != 1 {
-        return Ok(false);
+        let Some(known) = alerts::reopen(tx, &alert).await? else { return Ok(false) };
+        alert.id = known;
     }
     tx.execute(alerts::escalate(&ending.domain_id, &ending.certificate_id, threshold, now)).await?;
     let detail = json!({
@@ -169,5 +161,6 @@ async fn raise_one(
         "cause": cause.key, "who_acts": cause.class,
     });
     tx.execute(alerts::event(&event, Some(&ending.tenant_id), &news(CERTIFICATE_ENDING, said, detail), now)).await?;
+    tx.execute(alerts::tells(&event, &alert, true)).await?;
     Ok(true)
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::{AlertSettings, PAGE, Unwell, news};
+use super::{AlertSettings, Unwell, news};
 use crate::app::{App, AppError};
 use crate::mint;
 use crate::model::alert::cause::Cause;
@@ -21,6 +21,10 @@ use crate::store::{Tx, mail_items, pulse, webhooks};
 const TOGETHER: &str = "certificates_ending";
 /// How long mail may wait before that is an alert.
 const MAIL_LATE: Duration = Duration::from_secs(3600);
+/// For how long mail that was given up is an alert.
+const MAIL_LOST: Duration = Duration::from_secs(86_400);
+/// So many places are named.
+const NAMED: i64 = 3;
 
 /// Looks at the platform; how many alerts were raised, and how many ended.
 pub(super) async fn look(app: &App, settings: &AlertSettings, unwell: &Unwell) -> Result<(usize, usize), AppError> {
@@ -100,21 +104,59 @@ async fn of_the_platform(app: &App, settings: &AlertSettings, unwell: &Unwell) -
         one.cause = format!("ca/{issuer}");
         out.push(one);
     }
-    for (id, url, why) in webhooks::switched_off(&app.store, PAGE).await? {
-        let said = match why.as_str() {
-            "gone" => format!("the webhook at {url} said that it is gone; nothing is sent to it any more"),
-            _ => format!("the webhook at {url} failed for days; nothing is sent to it until it is enabled again"),
+    out.extend(of_places(app).await?);
+    out.extend(of_mail(app, now).await?);
+    Ok(out)
+}
+
+/// Places that nothing is sent to any more, or cannot be sent to: one condition a cause, however many they are.
+async fn of_places(app: &App) -> Result<Vec<Condition>, AppError> {
+    let mut out = Vec::new();
+    let counted = |many: i64| if many == 1 { "1 webhook".to_owned() } else { format!("{many} webhooks") };
+    for off in webhooks::switched_off(&app.store, NAMED).await? {
+        let said = match off.why.as_str() {
+            "gone" => "said that it is gone (410)",
+            _ => "failed for days",
         };
-        out.push(Condition::of("webhook_disabled", id.as_str(), said));
+        let said = format!(
+            "{} {said}, and nothing is sent there until it is enabled again: {}",
+            counted(off.many),
+            named(&off.some, off.many)
+        );
+        out.push(Condition { many: off.many, ..Condition::of("webhook_disabled", &off.why, said) });
     }
+    if let Some(faulty) = webhooks::faulty(&app.store, NAMED).await? {
+        let said = format!(
+            "{} cannot be sent to for a reason of ours ({}): {}",
+            counted(faulty.many),
+            faulty.why,
+            named(&faulty.some, faulty.many)
+        );
+        out.push(Condition { many: faulty.many, ..Condition::of("webhook_unusable", "webhooks", said) });
+    }
+    Ok(out)
+}
+
+fn named(some: &[String], many: i64) -> String {
+    let more = many - i64::try_from(some.len()).unwrap_or(0);
+    if more > 0 { format!("{} and {more} more", some.join(", ")) } else { some.join(", ") }
+}
+
+/// Mail that waits for its server, and mail that was given up for good: other channels tell of both.
+async fn of_mail(app: &App, now: Moment) -> Result<Vec<Condition>, AppError> {
+    let (mut out, minutes) = (Vec::new(), |since: Moment| now.since(since).as_secs() / 60);
     if let Some(since) = mail_items::oldest_due(&app.store, now).await?
         && now.since(since) >= MAIL_LATE
     {
-        out.push(Condition::of(
-            "mail_late",
-            "mail",
-            format!("mail has not been taken by its server for {} minutes", minutes(since)),
-        ));
+        let said = format!("mail has not been taken by its server for {} minutes", minutes(since));
+        out.push(Condition::of("mail_late", "mail", said));
+    }
+    let lost = mail_items::given_up_since(&app.store, now - MAIL_LOST).await?;
+    if lost > 0 {
+        let said = format!(
+            "{lost} things that were to be written by mail were given up within a day: the server refused the addressee, or put it off for days"
+        );
+        out.push(Condition { many: lost, ..Condition::of("mail_given_up", "mail", said) });
     }
     Ok(out)
 }
@@ -143,11 +185,12 @@ async fn settle(app: &App, conditions: Vec<Condition>) -> Result<(usize, usize),
             Step::Clear => drop(tx.execute(alerts::clear(&alert.id, Some(now))).await?),
             Step::Resolve => {
                 let event = mint!(app.env, EventId);
-                if tx.execute(alerts::resolve(&alert.id, "over", Some(&event), now)).await? == 1 {
+                if tx.execute(alerts::resolve(&alert.id, "over", &event, now)).await? == 1 {
                     resolved += 1;
                     let detail = json!({ "alert": alert.id, "kind": alert.kind, "subject": alert.subject });
                     let told = news(ALERT_RESOLVED, format!("over: {}", alert.said), detail);
                     tx.execute(alerts::event(&event, None, &told, now)).await?;
+                    tx.execute(alerts::tells(&event, alert, false)).await?;
                 }
             }
             Step::Rest | Step::Raise | Step::Stay => {}
@@ -169,6 +212,7 @@ async fn rise(app: &App, tx: &mut Tx, c: &Condition, now: Moment) -> Result<bool
         id,
         kind: c.kind.to_owned(),
         subject: c.subject.clone(),
+        topic: alerts::topic(c.kind, &c.subject, None),
         tenant_id: None,
         domain_id: None,
         certificate_id: None,
@@ -189,6 +233,7 @@ async fn rise(app: &App, tx: &mut Tx, c: &Condition, now: Moment) -> Result<bool
         return Ok(false);
     }
     tx.execute(alerts::event(&event, None, &told, now)).await?;
+    tx.execute(alerts::tells(&event, &alert, true)).await?;
     Ok(true)
 }
 
@@ -198,6 +243,7 @@ async fn grow(app: &App, tx: &mut Tx, alert: &AlertRow, c: &Condition, now: Mome
         if tx.execute(alerts::tell_again(alert, c.many, c.threshold, &c.said, &event)).await? == 1 {
             let told = news(ALERT_RAISED, c.said.clone(), detail(&alert.id, c));
             tx.execute(alerts::event(&event, None, &told, now)).await?;
+            tx.execute(alerts::tells(&event, alert, true)).await?;
         }
         return Ok(());
     }

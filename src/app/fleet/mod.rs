@@ -14,6 +14,7 @@ mod stuck;
 pub use budget::{Budget, Shut, Tokens, budgets};
 pub use edges::{EdgeView, Edges, edges};
 pub use overview::{Overview, overview};
+pub(in crate::app) use queue::queues_with;
 pub use queue::{IssuerQueue, Queued, place_of};
 pub use snapshot::{HORIZON_DAYS, Played, Snapshot, Snapshots, played, snapshot};
 pub use stuck::{Stuck, StuckGroup};

@@ -5,7 +5,6 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::app::App;
 use crate::model::bulk::Hold;
 use crate::model::dispatch::{Place, Waiting, dispatch};
 use crate::model::hostname::Hostname;
@@ -17,7 +16,7 @@ use crate::model::moment::Moment;
 use crate::model::order::Lane;
 use crate::store::fleet::queue::{self, QueuedRow};
 use crate::store::issuers::{self, IssuerRow};
-use crate::store::{StoreError, StoreResult, issuer_health, ledger};
+use crate::store::{Store, StoreError, StoreResult, issuer_health, ledger};
 
 /// So many of those who wait for one limit are named.
 const FIRST: usize = 3;
@@ -117,10 +116,23 @@ impl IssuerQueue {
 }
 
 /// The queues of all issuers.
-pub(super) async fn queues(app: &App, now: Moment) -> StoreResult<Vec<IssuerQueue>> {
-    let mut all = Vec::new();
-    for issuer in issuers::list(&app.store).await? {
-        let read = read(app, issuer, now).await?;
+pub(super) async fn queues(store: &Store, now: Moment) -> StoreResult<Vec<IssuerQueue>> {
+    queues_with(store, Vec::new(), now).await
+}
+
+/// The same with those who are to join the queue of the issuer that is asked first, in the order of their orders' ids: what a plan is
+/// worth is told by the same function that will carry it out.
+pub(in crate::app) async fn queues_with(
+    store: &Store,
+    joining: Vec<QueuedRow>,
+    now: Moment,
+) -> StoreResult<Vec<IssuerQueue>> {
+    let first = issuers::first(&mut store.read().await?).await?.map(|issuer| issuer.id);
+    let (mut all, mut joining) = (Vec::new(), Some(joining));
+    for issuer in issuers::list(store).await? {
+        let joins = joining.take_if(|_| first.as_ref() == Some(&issuer.id)).unwrap_or_default();
+        let mut read = read(store, issuer, now).await?;
+        read.rows.extend(joins);
         let played = tokio::task::spawn_blocking(move || play(read, now)).await;
         all.push(played.map_err(StoreError::unavailable)?);
     }
@@ -138,8 +150,8 @@ struct Read {
     spent: Spent,
 }
 
-async fn read(app: &App, issuer: IssuerRow, now: Moment) -> StoreResult<Read> {
-    let mut tx = app.store.read().await?;
+async fn read(store: &Store, issuer: IssuerRow, now: Moment) -> StoreResult<Read> {
+    let mut tx = store.read().await?;
     let circuit = issuer_health::of(&mut tx, &issuer.id).await?.circuit(now);
     let rows = queue::waiting(&mut tx, &issuer.id).await?;
     let held_by_imports = queue::held_by_imports(&mut tx, &issuer.id).await?;

@@ -34,7 +34,7 @@ pub struct Snapshot {
     pub taken_at: Moment,
     /// Domains by where they stand.
     pub counts: Vec<Count>,
-    /// Days since 1970 on which certificates in use end, each with how many; up to [`HORIZON_DAYS`] ahead.
+    /// Days since 1970 on which certificates in use end, each with how many; up to the day in [`HORIZON_DAYS`].
     pub ending: Vec<(i64, i64)>,
     /// Certificates in use that have ended, up to a thousand.
     pub ended: i64,
@@ -83,9 +83,11 @@ impl Taken for Snapshot {
     async fn take(app: &App) -> StoreResult<Self> {
         let now = app.env.now();
         let days = u32::try_from(HORIZON_DAYS).unwrap_or(u32::MAX);
+        // Up to the end of the last day: a certificate of ninety days that came today ends in it.
+        let until = Moment::from_secs(now.secs().div_euclid(86_400) * 86_400) + DAY * (days + 1);
         let mut tx = app.store.read().await?;
         let counts = counts::fleet(&mut tx).await?;
-        let ending = counts::ending_by_day(&mut tx, now + DAY * days).await?;
+        let ending = counts::ending_by_day(&mut tx, until).await?;
         let ended = counts::ended(&mut tx, now, ENDED).await?;
         let stuck = stuck(&mut tx, &counts).await?;
         Ok(Snapshot { taken_at: now, counts, ending, ended, stuck })
@@ -109,7 +111,7 @@ impl Taken for Played {
 
     async fn take(app: &App) -> StoreResult<Self> {
         let now = app.env.now();
-        Ok(Played { taken_at: now, queues: queues(app, now).await? })
+        Ok(Played { taken_at: now, queues: queues(&app.store, now).await? })
     }
 
     fn taken_at(&self) -> Moment {

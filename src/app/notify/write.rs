@@ -1,26 +1,40 @@
-//! Mail: all that waits for an address makes one message; after it the address is left alone for a while.
+//! Mail: all that waits for an address makes one message, whosever contact it is; after it the address is left alone for a while.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+
+use aws_lc_rs::digest::{Context as Digest, SHA256};
+use futures::stream::{self, StreamExt as _};
 
 use super::Notifier;
 use crate::app::AppError;
+use crate::model::alert::cause::Cause;
+use crate::model::alert::kinds::CERTIFICATE_ENDING;
+use crate::model::alert::telling::{Listener, Says, worth_telling};
 use crate::model::moment::Moment;
 use crate::model::retries;
 use crate::notify::mail::{MailError, Mailer};
-use crate::notify::message::{self, Item};
-use crate::store::alerts::{self, Tells};
-use crate::store::mail_items::{self, Addressee, ItemRow};
+use crate::notify::message::{self, Item, LISTED};
+use crate::store::mail_items::{self, ItemRow};
+use crate::store::telling::{self, Telling};
+use crate::store::{StoreResult, Tx};
 use crate::telemetry::Chain;
 
-/// Addresses written to in one round.
-const AT_ONCE: i64 = 20;
+/// Addresses read at once.
+const PAGE: i64 = 8;
+/// Messages handed over at the same time.
+const WRITERS: usize = 4;
 /// How long a message is nobody else's: more than it can take.
-const LEASE: Duration = Duration::from_secs(120);
+const LEASE: Duration = Duration::from_secs(180);
 /// What is kept of an error.
 const SAID: usize = 200;
+/// Names in a line that stands for many things.
+const NAMED: usize = 20;
 
 /// How a message ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Written {
     Nothing,
     Sent,
@@ -29,108 +43,222 @@ enum Written {
     ServerAway,
 }
 
+/// What is told by a message that is on its way.
+struct Told {
+    item: ItemRow,
+    telling: Telling,
+    /// This message is the first by which the address may hear of the topic.
+    first_word: bool,
+}
+
 impl Notifier {
-    /// Writes to everybody who has something due.
-    pub(super) async fn write_all(&self) -> Result<usize, AppError> {
+    /// Writes to everybody who has something due, several at once; how many messages were taken. What goes wrong with one address is
+    /// its own.
+    pub async fn write_round(&self) -> Result<usize, AppError> {
         let Some(mailer) = self.mailer.clone() else { return Ok(0) };
-        let mut sent = 0;
-        for to in mail_items::addressees(&self.app.store, self.app.env.now(), AT_ONCE).await? {
-            match self.write(&mailer, &to).await? {
-                Written::Sent => sent += 1,
-                Written::ServerAway => break,
-                Written::Nothing | Written::NotTaken => {}
+        let (mut sent, mut after, away) = (0, String::new(), AtomicBool::new(false));
+        while !away.load(Ordering::Relaxed) {
+            let page = mail_items::addressees(&self.app.store, self.app.env.now(), &after, PAGE).await?;
+            let Some(last) = page.last() else { break };
+            after.clone_from(last);
+            let write = |to: String| {
+                let (mailer, away) = (&mailer, &away);
+                async move {
+                    // Others would fare no better now.
+                    if away.load(Ordering::Relaxed) {
+                        return Ok(Written::Nothing);
+                    }
+                    let written = self.write(mailer, &to).await;
+                    if matches!(written, Ok(Written::ServerAway)) {
+                        away.store(true, Ordering::Relaxed);
+                    }
+                    written
+                }
+            };
+            let mut writing = stream::iter(page).map(write).buffer_unordered(WRITERS);
+            while let Some(written) = writing.next().await {
+                match written {
+                    Ok(end) => sent += usize::from(end == Written::Sent),
+                    Err(error) => tracing::warn!(error = %Chain(&error), "a message could not be written; trying again"),
+                }
             }
         }
         Ok(sent)
     }
 
-    async fn write(&self, mailer: &Arc<dyn Mailer>, to: &Addressee) -> Result<Written, AppError> {
+    async fn write(&self, mailer: &Arc<dyn Mailer>, to: &str) -> Result<Written, AppError> {
         let (app, now) = (&self.app, self.app.env.now());
         let until = now + LEASE;
         let mut tx = app.store.begin().await?;
+        // A last message from the future is one of before a clock jumped back.
         if let Some(last) = mail_items::last_sent(&mut tx, to).await?
-            && now < last + self.settings.mail_every
+            && (last..last + self.settings.mail_every).contains(&now)
         {
             tx.execute(mail_items::rest(to, last + self.settings.mail_every)).await?;
             tx.commit().await?;
             return Ok(Written::Nothing);
         }
-        let taken = mail_items::take(&mut tx, to, now, until).await?;
-        if taken.is_empty() {
-            return Ok(Written::Nothing);
-        }
-        if !mail_items::still_wanted(&mut tx, to).await? {
-            tx.execute(mail_items::all_ended(to, until, "dropped", Some("nobody wants it any more"), now)).await?;
-            tx.commit().await?;
-            return Ok(Written::Nothing);
-        }
         let mut told = Vec::new();
-        for item in taken {
-            // An alert that is over by now is not told, nor is the end of one that was not.
-            let late = alerts::told_by(&mut tx, &item.event_id).await? == Tells::Over
-                || mail_items::beginning_was_not_sent(&mut tx, to, &item.event_id).await?;
-            if late {
-                tx.execute(mail_items::ended(to, &item.event_id, "dropped", None, now)).await?;
-            } else {
-                told.push(item);
+        for item in mail_items::take(&mut tx, to, now, until).await? {
+            let operator = item.whose.is_empty() && self.settings.operators.iter().any(|own| own == to);
+            if !operator && !item.is_contact {
+                tx.execute(mail_items::ended(to, &item, "dropped", Some("nobody wants it any more"), now)).await?;
+                continue;
+            }
+            match self.judged(&mut tx, to, item, now).await? {
+                Ok(one) => told.push(one),
+                Err(late) => drop(tx.execute(mail_items::ended(to, &late, "dropped", None, now)).await?),
             }
         }
         tx.commit().await?;
-        let Some(first) = told.first() else { return Ok(Written::Nothing) };
+        if told.is_empty() {
+            return Ok(Written::Nothing);
+        }
         app.boundary.cross("mail taken").await;
-        let (id, attempts) = (first.event_id.to_string(), told.iter().map(|i| i.attempts).max().unwrap_or(1));
-        let items: Vec<Item> = told.into_iter().map(worded).collect();
-        let link = self.link(to);
-        let message = message::compose(&to.address, &self.settings.brand, id, now, &items, link.as_deref(), self.why(to));
+        let operators_only = told.iter().all(|one| one.item.whose.is_empty());
+        let (items, link) = (worded(&told), self.link(operators_only));
+        let id = name_of(to, &told);
+        let message = message::compose(to, &self.settings.brand, id, now, &items, link.as_deref(), why(operators_only));
         let answer = mailer.send(&message).await;
         app.boundary.cross("mail sent").await;
-        self.written(to, until, attempts, answer, app.env.now()).await
+        self.written(to, until, &told, answer, app.env.now()).await
+    }
+
+    /// Whether an item is still worth writing: an alert that is over by now is not told, nor is the end of one that was not.
+    async fn judged(&self, tx: &mut Tx, to: &str, item: ItemRow, now: Moment) -> StoreResult<Result<Told, ItemRow>> {
+        let telling = telling::of(tx, &item.event_id, &item.kind).await?;
+        let told = matches!(telling.says, Says::Ends { .. }) && telling::is_told(tx, to, &telling.topic).await?;
+        // Whoever gets ends by mail gets beginnings.
+        if !worth_telling(telling.says, Listener { told, hears_beginnings: true }) {
+            return Ok(Err(item));
+        }
+        let first_word = matches!(telling.says, Says::Begins { .. })
+            && tx.execute(telling::about_to(to, &telling.topic, &item.event_id, now)).await? == 1;
+        Ok(Ok(Told { item, telling, first_word }))
     }
 
     async fn written(
         &self,
-        to: &Addressee,
+        to: &str,
         until: Moment,
-        attempts: i64,
+        told: &[Told],
         answer: Result<(), MailError>,
         now: Moment,
     ) -> Result<Written, AppError> {
         let app = &self.app;
+        let mut tx = app.store.begin().await?;
         let error = match answer {
             Ok(()) => {
-                app.store.execute(mail_items::all_ended(to, until, "sent", None, now)).await?;
+                tx.execute(mail_items::all_ended(to, until, "sent", None, now)).await?;
+                for Told { item, telling, .. } in told {
+                    match telling.says {
+                        Says::Begins { .. } => {
+                            tx.execute(telling::told(to, &telling.topic, &item.event_id, now)).await?;
+                        }
+                        Says::Ends { .. } => {
+                            tx.execute(telling::over(to, &telling.topic)).await?;
+                        }
+                        Says::Else | Says::Forgotten => {}
+                    }
+                }
+                tx.commit().await?;
                 app.meters.delivered("mail", "delivered");
                 return Ok(Written::Sent);
             }
             Err(error) => error,
         };
         let said: String = Chain(&error).to_string().chars().take(SAID).collect();
-        let refused = matches!(error, MailError::Refused(_) | MailError::Unusable(_));
-        let next = retries::next_try(attempts, None, now).filter(|_| !refused);
-        let stmt = match next {
-            Some(at) => mail_items::all_again(to, until, at, &said),
-            None => mail_items::all_ended(to, until, "given_up", Some(&said), now),
+        let of = |count: fn(&ItemRow) -> i64| told.iter().map(|one| count(&one.item)).max().unwrap_or(0);
+        let (tries, refusals) = (of(|item| item.attempts), of(|item| item.refusals));
+        let again = match error {
+            MailError::Refused(_) | MailError::Unusable(_) => None,
+            MailError::Deferred(_) => retries::next_try(refusals + 1, None, now),
+            // The server's trouble, or ours, is not the addressee's: nothing is given up for it.
+            MailError::Unreachable(_) | MailError::Broken(_) => Some(now + retries::pause_for_server(tries)),
         };
-        app.store.execute(stmt).await?;
-        app.meters.delivered("mail", "failed");
-        tracing::warn!(error = %Chain(&error), again = next.map(|at| at.rfc3339()), "a message was not taken");
-        Ok(if matches!(error, MailError::Unreachable(_)) { Written::ServerAway } else { Written::NotTaken })
-    }
-
-    fn link(&self, to: &Addressee) -> Option<String> {
-        let url = self.settings.public_url.as_deref()?.trim_end_matches('/');
-        Some(if to.whose.is_empty() { format!("{url}/operator/alerts") } else { format!("{url}/domains") })
-    }
-
-    fn why(&self, to: &Addressee) -> &'static str {
-        if to.whose.is_empty() {
-            "You get this because your address is among mail.operators."
-        } else {
-            "You get this because your address is a contact for these domains. Whoever manages them can choose what is sent to you, or remove you."
+        match again {
+            Some(at) => {
+                let put_off = matches!(error, MailError::Deferred(_));
+                tx.execute(mail_items::all_again(to, until, put_off, at, &said)).await?;
+            }
+            None if matches!(error, MailError::Deferred(_)) => {
+                tx.execute(mail_items::given_up(to, until, refusals, &said, now)).await?;
+                // What joined later has tries left.
+                let at = now + retries::pause_for_server(retries::REFUSALS);
+                tx.execute(mail_items::all_again(to, until, true, at, &said)).await?;
+            }
+            None => drop(tx.execute(mail_items::all_ended(to, until, "given_up", Some(&said), now)).await?),
         }
+        if !matches!(error, MailError::Broken(_)) {
+            for Told { item, telling, .. } in told.iter().filter(|one| one.first_word) {
+                tx.execute(telling::was_not(to, &telling.topic, &item.event_id)).await?;
+            }
+        }
+        tx.commit().await?;
+        app.meters.delivered("mail", "failed");
+        tracing::warn!(error = %Chain(&error), again = again.map(|at| at.rfc3339()), "a message was not taken");
+        let away = matches!(error, MailError::Unreachable(_) | MailError::Broken(_));
+        Ok(if away { Written::ServerAway } else { Written::NotTaken })
+    }
+
+    fn link(&self, operators_only: bool) -> Option<String> {
+        let url = self.settings.public_url.as_deref()?.trim_end_matches('/');
+        Some(format!("{url}{}", if operators_only { "/operator/alerts" } else { "/domains" }))
     }
 }
 
-fn worded(item: ItemRow) -> Item {
-    Item { hostname: item.hostname, said: item.cause, at: item.at }
+fn why(operators_only: bool) -> &'static str {
+    if operators_only {
+        "You get this because your address is among mail.operators."
+    } else {
+        "You get this because your address is a contact for these domains. Whoever manages them can choose what is sent to you, or remove you."
+    }
+}
+
+/// The message's name: the same for the same things to the same address, so that one that came twice is known, and another one for
+/// anything else.
+fn name_of(to: &str, told: &[Told]) -> String {
+    let mut digest = Digest::new(&SHA256);
+    digest.update(to.as_bytes());
+    for one in told {
+        digest.update(b"\n");
+        digest.update(one.item.event_id.as_str().as_bytes());
+    }
+    digest.finish().as_ref().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The lines of a message. Certificates that end for one cause, where they are more than a reader goes through, are one line with
+/// a count.
+fn worded(told: &[Told]) -> Vec<Item> {
+    let shared = |item: &ItemRow| {
+        let cause = item.detail.get("cause").and_then(serde_json::Value::as_str)?;
+        (item.kind == CERTIFICATE_ENDING).then(|| cause.to_owned())
+    };
+    let mut by_cause: BTreeMap<String, Vec<&ItemRow>> = BTreeMap::new();
+    for one in told {
+        if let Some(cause) = shared(&one.item) {
+            by_cause.entry(cause).or_default().push(&one.item);
+        }
+    }
+    by_cause.retain(|_, items| items.len() > LISTED);
+    let mut lines: Vec<Item> = by_cause.iter().map(|(cause, items)| together(cause, items)).collect();
+    let alone = told.iter().filter(|one| shared(&one.item).is_none_or(|cause| !by_cause.contains_key(&cause)));
+    lines.extend(alone.map(|one| Item {
+        hostname: one.item.hostname.clone(),
+        said: one.item.cause.clone(),
+        at: one.item.at,
+    }));
+    lines
+}
+
+fn together(cause: &str, items: &[&ItemRow]) -> Item {
+    let names: Vec<&str> = items.iter().filter_map(|item| item.hostname.as_deref()).take(NAMED).collect();
+    let said = format!(
+        "{} certificates end soon for one cause. {} Among them: {} and {} more",
+        items.len(),
+        Cause::sentence(cause),
+        names.join(", "),
+        items.len() - names.len()
+    );
+    Item { hostname: None, said, at: items.iter().map(|item| item.at).max().unwrap_or_default() }
 }

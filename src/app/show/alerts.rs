@@ -7,6 +7,7 @@ use super::{rfc3339, words};
 use crate::model::alert::cause::Cause;
 use crate::model::id::{AlertId, CertificateId, DomainId, EventId, TenantId, WebhookId};
 use crate::model::moment::Moment;
+use crate::model::secret::Secret;
 use crate::store::alerts::AlertRow;
 use crate::store::deliveries::DeliveryRow;
 use crate::store::webhooks::WebhookRow;
@@ -56,7 +57,7 @@ pub struct AlertView {
     #[schema(value_type = Option<String>, format = DateTime, required)]
     #[serde(with = "rfc3339::option")]
     pub resolved_at: Option<Moment>,
-    /// How: `renewed`, `let_go`, `escalated` (a tighter threshold took its place) or `over`.
+    /// How: `renewed`, `let_go` (its name was), `escalated` (a tighter threshold took its place) or `over`.
     #[schema(required)]
     pub resolution: Option<String>,
 }
@@ -93,9 +94,15 @@ pub struct WebhookView {
     /// Whose it is; null for the platform's, which is told of every tenant.
     #[schema(value_type = Option<String>, pattern = "^ten_[0-9a-f]{32}$", required)]
     pub tenant_id: Option<TenantId>,
-    /// Where requests go.
-    #[schema(example = "https://hooks.acme.com/nameplate")]
-    pub url: String,
+    /// Where requests go; null for others than its owner, as it may hold what opens a door.
+    #[schema(required, example = "https://hooks.acme.com/nameplate")]
+    pub url: Option<String>,
+    /// Its host, with the port where that is not 443.
+    #[schema(example = "hooks.acme.com")]
+    pub host: String,
+    /// The beginning of the URL's SHA-256, by which two of one host are told apart.
+    #[schema(pattern = "^[0-9a-f]{8}$", example = "1f0c9a52")]
+    pub fingerprint: String,
     /// Of which kinds of events; `*` for all.
     #[schema(schema_with = words::event_kinds)]
     pub kinds: Vec<String>,
@@ -113,9 +120,12 @@ pub struct WebhookView {
     #[schema(value_type = Option<String>, format = DateTime, required)]
     #[serde(with = "rfc3339::option")]
     pub disabled_at: Option<Moment>,
-    /// Why: `gone` (it answered 410) or `failing` (for days).
+    /// Why: `gone` (it answered 410) or `failing` (it took nothing for days, or did not answer for weeks).
     #[schema(required)]
     pub disabled_why: Option<String>,
+    /// Why nothing can be sent to it for a reason of the platform's own; what waits for it waits.
+    #[schema(required)]
+    pub fault: Option<String>,
     /// How much waits to be sent.
     pub pending: i64,
     /// When it was added.
@@ -125,18 +135,21 @@ pub struct WebhookView {
 }
 
 impl WebhookView {
-    /// The document of a place.
-    pub fn new(row: WebhookRow, now: Moment) -> Self {
+    /// The document of a place, with its URL for its owner.
+    pub fn new(row: WebhookRow, url: Option<&Secret>, now: Moment) -> Self {
         WebhookView {
             id: row.id,
             tenant_id: row.tenant_id,
-            url: row.url,
+            url: url.and_then(Secret::expose_str).map(str::to_owned),
+            host: row.host,
+            fingerprint: row.fingerprint,
             kinds: row.kinds,
             previous_secret_until: row.previous_until.filter(|until| now < *until),
             failures: row.failures,
             failing_since: row.failing_since,
             disabled_at: row.disabled_at,
             disabled_why: row.disabled_why,
+            fault: row.fault,
             pending: row.pending,
             created_at: row.created_at,
         }

@@ -50,6 +50,7 @@ pub(super) fn view(
     let records = to_publish(&row, apex);
     let pair = pair::of(&row, sentence.serving, now);
     let held = held(&row);
+    let undo_until = due(row.due_at).filter(|at| row.claim == Claim::Releasing && *at > now);
     DomainView {
         held,
         id: row.id,
@@ -90,6 +91,7 @@ pub(super) fn view(
         redirect_to: pair.redirect_to,
         redirecting: pair.redirecting,
         due_at: next,
+        undo_until,
         version: row.version,
         created_at: row.created_at,
         events: events.into_iter().map(event).collect(),

@@ -308,6 +308,10 @@ pub struct DomainView {
     #[schema(value_type = Option<String>, format = DateTime, example = "2027-01-15T08:00:00Z", required)]
     #[serde(with = "rfc3339::option")]
     pub due_at: Option<Moment>,
+    /// Until when a removal can be undone; null where there is none to undo.
+    #[schema(value_type = Option<String>, format = DateTime, example = "2027-01-15T08:00:00Z", required)]
+    #[serde(default, with = "rfc3339::option")]
+    pub undo_until: Option<Moment>,
     /// Raised with each event of the domain; the first part of its ETag.
     pub version: i64,
     /// When the claim was made.

@@ -19,13 +19,13 @@ use super::answers;
 use crate::feed::distribution;
 use crate::feed::identity::{Feed, FeedError};
 use crate::feed::member::CREDENTIAL_MARK;
-use crate::feed::wire::{Ack, Acked, Enrol, Enrolled, Keys, Message};
+use crate::feed::wire::{Ack, Acked, Enrol, Enrolled, Keys, Message, Recollected, Recollection};
 use crate::mint;
 use crate::model::feed::Position;
 use crate::model::id::EdgeId;
 use crate::store::edges::{EdgeRow, EdgeStatus};
 use crate::store::feed::position;
-use crate::store::{StoreError, edges};
+use crate::store::{StoreError, edges, restore};
 
 /// How long a reader is kept waiting for a change at most, whatever it asks.
 const LONGEST_WAIT: Duration = Duration::from_secs(20);
@@ -48,6 +48,7 @@ pub(super) fn router(feed: Feed, stop: CancellationToken) -> Router {
         .route("/feed/v1/changes", get(changes))
         .route("/feed/v1/snapshot", get(snapshot))
         .route("/feed/v1/ack", post(ack))
+        .route("/feed/v1/recollection", post(recollection))
         .route("/feed/v1/challenge/{token}", get(challenge))
         .route("/feed/v1/keys", get(keys))
         .layer(DefaultBodyLimit::max(BODY))
@@ -211,6 +212,21 @@ async fn ack(Reader(edge): Reader, State(publisher): State<Publisher>, body: Byt
     let lost = edges::ack(&mut tx, &edge.id, cursor, &exceptions, feed.env().now()).await?;
     tx.commit().await?;
     Ok(json_answer(&Acked { lost }))
+}
+
+/// Takes what an edge remembers, while this database recovers; at any other time it knows better.
+async fn recollection(Reader(edge): Reader, State(publisher): State<Publisher>, body: Bytes) -> Result<Response, Refused> {
+    let feed = publisher.feed;
+    let asked: Recollection = json(&body)?;
+    let mut tx = feed.store().begin().await?;
+    let mut news = 0;
+    if restore::recovering_since(&mut tx).await?.is_some() {
+        for remembered in &asked.hosts {
+            news += tx.execute(restore::recollect(&edge.id, remembered, feed.env().now())).await?;
+        }
+    }
+    tx.commit().await?;
+    Ok(json_answer(&Recollected { news }))
 }
 
 async fn challenge(_: Reader, State(publisher): State<Publisher>, Path(token): Path<String>) -> Result<Response, Refused> {

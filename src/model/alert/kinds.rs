@@ -41,6 +41,12 @@ pub const EVERYTHING: &str = "*";
 pub const CERTIFICATE_ENDING: &str = "certificate_ending";
 /// It was replaced, or is not needed any more.
 pub const CERTIFICATE_SAFE: &str = "certificate_safe";
+/// A certificate of a name that was let go of was revoked.
+pub const CERTIFICATE_REVOKED: &str = "certificate_revoked";
+/// A name that was let go of still leads here.
+pub const NAME_DANGLES: &str = "name_dangles";
+/// It does not any more.
+pub const NAME_LET_GO: &str = "name_let_go";
 /// Something is wrong with the platform, or with many certificates for one cause.
 pub const ALERT_RAISED: &str = "alert_raised";
 /// It is over.
@@ -59,8 +65,20 @@ pub const KINDS: &[Kind] = &[
     tenant("order_opened", None, "An order waits for its turn."),
     tenant("order_placed", None, "The CA took an order."),
     tenant("order_failed", None, "The CA refused an order, or a validation failed."),
+    tenant(
+        "replaces_refused",
+        None,
+        "The CA did not take the certificate in use as one to be replaced; a plain order follows.",
+    ),
+    tenant("renewal_stopped", None, "A renewal under way ended: nothing ties the name to its tenant any more."),
+    tenant(
+        "reissue_ended",
+        None,
+        "A replacement out of turn was given up before its order was placed; the certificate in use stays.",
+    ),
     tenant("certificate_stored", None, "A certificate was issued and stored."),
     tenant("active", DOMAINS, "Every counted edge serves the certificate: visitors are served."),
+    tenant("renewed", None, "Every counted edge serves the new certificate; the one before it is retired."),
     tenant("public_name_ok", None, "A request through the public name met the stored certificate."),
     tenant("public_name_elsewhere", None, "A request through the public name met something else."),
     tenant("tie_held", None, "What ties the name to its tenant is in place again."),
@@ -73,11 +91,23 @@ pub const KINDS: &[Kind] = &[
     tenant("handed_over", DOMAINS, "The name went to somebody else."),
     tenant("removed", DOMAINS, "A domain was removed; its name is kept back for a while."),
     tenant("withdrawn", None, "A claim was removed before it was proven."),
+    tenant("returned", DOMAINS, "A removal was undone."),
     tenant("released", None, "The time to undo a removal is over."),
+    tenant("release_forced", DOMAINS, "An operator ended a release before its time."),
+    tenant(CERTIFICATE_REVOKED, None, "A certificate of a name that was let go of was revoked at its CA."),
+    tenant(
+        NAME_DANGLES,
+        DOMAINS,
+        "The DNS of a name that was let go of still leads here; told once a week until its record is gone.",
+    ),
+    tenant(NAME_LET_GO, DOMAINS, "The DNS of such a name does not lead here any more."),
     tenant(CERTIFICATE_ENDING, CERTIFICATES, "A certificate in use has only a certain share of its lifetime left."),
     tenant(CERTIFICATE_SAFE, CERTIFICATES, "Such a certificate was replaced, or is not needed any more."),
     tenant(WEBHOOK_DISABLED, None, "A place failed for days or said that it is gone; nothing is sent to it any more."),
     platform("tenant_added", "A tenant was added."),
+    platform("reissue_began", "An operator asked for certificates to be replaced out of turn."),
+    platform("reissue_finished", "All of them are replaced."),
+    platform("reissue_given_up", "What was left of them is given up."),
     platform(ALERT_RAISED, "Something is wrong with the platform, or with many certificates for one cause."),
     platform(ALERT_RESOLVED, "It is over."),
 ];
@@ -117,6 +147,16 @@ pub fn subscribed(asked: &[String], operator: bool) -> Result<Vec<String>, Kinds
         out = vec![EVERYTHING];
     }
     if out.is_empty() { Err(KindsError::Nothing) } else { Ok(out.into_iter().map(str::to_owned).collect()) }
+}
+
+/// Whether a subscription to these kinds hears of what `ending` is the end of; of a kind that ends nothing it does.
+pub fn hears_beginning_of(subscribed: &[String], ending: &str) -> bool {
+    let beginning = match ending {
+        CERTIFICATE_SAFE => CERTIFICATE_ENDING,
+        ALERT_RESOLVED => ALERT_RAISED,
+        _ => return true,
+    };
+    subscribed.iter().any(|word| word == EVERYTHING || word == beginning)
 }
 
 /// The words that are written to contacts of this kind, each between commas.
@@ -167,6 +207,15 @@ mod tests {
         assert_eq!(subscribed(&asked(&[ALERT_RAISED]), false), Err(KindsError::Operators(ALERT_RAISED)));
         assert_eq!(subscribed(&asked(&[ALERT_RAISED]), true), Ok(asked(&[ALERT_RAISED])));
         assert!(subscribed(&asked(&["active\"", "%", ""]), true).is_err());
+    }
+
+    #[test]
+    fn ends_have_their_beginnings() {
+        assert!(hears_beginning_of(&asked(&["*"]), CERTIFICATE_SAFE));
+        assert!(hears_beginning_of(&asked(&[CERTIFICATE_ENDING, CERTIFICATE_SAFE]), CERTIFICATE_SAFE));
+        assert!(!hears_beginning_of(&asked(&[CERTIFICATE_SAFE, ALERT_RAISED]), CERTIFICATE_SAFE));
+        assert!(!hears_beginning_of(&asked(&[ALERT_RESOLVED]), ALERT_RESOLVED));
+        assert!(hears_beginning_of(&asked(&["active"]), "active"));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! - [`threshold`] says which share of a certificate's lifetime is left, and which threshold that crosses.
 //! - [`cause`] says why a certificate was not renewed in time; what shares a cause is one alert for the operator, with a count.
 //! - [`level`] turns a condition that is looked at again and again into one rise and one end.
+//! - [`telling`] says whether an event about an alert is still worth telling to somebody.
 //! - [`kinds`] lists what can be subscribed to.
 //!
 //! What always holds: an alert is told once for a domain, certificate and threshold; a tighter threshold takes the place of a
@@ -13,4 +14,5 @@
 pub mod cause;
 pub mod kinds;
 pub mod level;
+pub mod telling;
 pub mod threshold;

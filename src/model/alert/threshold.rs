@@ -54,6 +54,11 @@ impl Thresholds {
     pub fn crossed(&self, life: Life, now: Moment) -> Option<i64> {
         self.0.iter().rev().copied().find(|percent| now >= life.crossing(*percent))
     }
+
+    /// When the next one is crossed; none after the end.
+    pub fn next(&self, life: Life, now: Moment) -> Option<Moment> {
+        self.0.iter().map(|percent| life.crossing(*percent)).find(|at| *at > now)
+    }
 }
 
 impl Life {
@@ -140,6 +145,13 @@ mod tests {
                     prop_assert!(life.percent_left(now) >= thresholds.loosest());
                 }
                 before = crossed;
+                // At the next moment, and not before, something tighter is crossed.
+                let next = thresholds.next(life, now);
+                prop_assert_eq!(next.is_none(), crossed == 0);
+                if let Some(at) = next {
+                    prop_assert!(at > now && thresholds.crossed(life, at).unwrap_or(i64::MAX) < crossed);
+                    prop_assert_eq!(thresholds.crossed(life, Moment::from_micros(at.micros() - 1)).unwrap_or(i64::MAX), crossed);
+                }
             }
         }
 

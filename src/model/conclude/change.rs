@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::remove::{end_work, offboard};
+use super::remove::{end_work, finished, offboard, untied};
 use super::{Draw, ca, holding, successor};
 use crate::model::claim::{Claim, ClaimStep};
 use crate::model::domain::{GrantState, Situation};
@@ -44,24 +44,14 @@ pub fn change(s: &Situation, change: Change, sealed_key: Option<Vec<u8>>, now: M
         }
         // An open claim can always be let go of; another one rests as it is.
         (Change::Offboard, _) => offboard(s, now).unwrap_or_else(|_| Outcome::of(s, Moment::NEVER)),
+        (Change::LetGo, _) => untied(s, now).unwrap_or(again),
         (Change::Hear, _) => holding::hear(s, now),
         (Change::StepBack, _) => successor::overtaken(s, now),
         // Whoever lost the name to another claim may have been about to renew its certificate.
         (Change::FinishRelease, Some(order)) if order.state.is_open() => end_work(s, again, now),
         (Change::FinishRelease, _) => {
             let went = s.holding.as_ref().is_some_and(|h| h.domain_id.as_ref() != Some(&s.domain.id));
-            let mut out = again;
-            if let Ok(claim) = s.domain.claim.after(ClaimStep::Finish) {
-                out.domain.claim = claim;
-                out.domain.claim_since = now;
-            }
-            out.domain.due_at = Moment::NEVER;
-            out.domain.released_at = Some(now);
-            out.domain.certificate_id = None;
-            out.write(Write::DestroyKeys)
-                .write(Write::CloseAttempt)
-                .write(Write::Unlink)
-                .note("released", if went { WENT } else { GRACE_OVER })
+            finished(s, now).note("released", if went { WENT } else { GRACE_OVER })
         }
         (Change::OpenOrder, _) if s.domain.claim == Claim::Live => open_renewal(s, now, draw),
         (Change::OpenOrder, _) => {
@@ -88,6 +78,22 @@ pub fn change(s: &Situation, change: Change, sealed_key: Option<Vec<u8>>, now: M
             let grant = Write::TakeGrant { id: GrantId::mint(now, draw()), order_id: order.id.clone(), expires_at };
             again.order(order, OrderState::Granted, now, |o| o.not_before = now).write(grant)
         }
+        (Change::Hurry, Some(order)) => again.write(Write::OrderLane(order.id.clone(), Lane::Renewal)),
+        (Change::EndReissue, Some(order)) => {
+            let mut out = end_work(s, again, now);
+            out.domain.failures = 0;
+            out.tell(
+                "reissue_ended",
+                "operator",
+                "the replacement was given up, so the order that only waited ends; the certificate in use stays",
+                json!({ "order": order.id }),
+            )
+        }
+        (Change::ForgetFailures, _) => {
+            let mut out = again;
+            out.domain.failures = 0;
+            out
+        }
         (Change::PrepareKey, Some(order)) => match sealed_key {
             Some(sealed) => again
                 .write(Write::OrderKey { id: order.id.clone(), sealed })
@@ -109,7 +115,16 @@ pub fn change(s: &Situation, change: Change, sealed_key: Option<Vec<u8>>, now: M
             out
         }
         (Change::GiveUpOrder, Some(order)) => ca::stuck(s, order, now),
-        (Change::PrepareKey | Change::TakeTurn | Change::Requeue | Change::LoseOrder | Change::GiveUpOrder, None) => again,
+        (
+            Change::PrepareKey
+            | Change::TakeTurn
+            | Change::Requeue
+            | Change::LoseOrder
+            | Change::GiveUpOrder
+            | Change::Hurry
+            | Change::EndReissue,
+            None,
+        ) => again,
     }
 }
 
@@ -130,7 +145,7 @@ fn open_renewal(s: &Situation, now: Moment, draw: Draw<'_>) -> Outcome {
     out.write(Write::OpenOrder {
         id,
         purpose,
-        lane: Lane::Renewal,
+        lane: s.lane_of(purpose, now),
         issuer_id: s.issuer.id.clone(),
         not_before: Moment::NEVER,
     })

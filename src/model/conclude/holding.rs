@@ -7,6 +7,7 @@
 use serde_json::json;
 
 use super::Draw;
+use super::remove::revoked;
 use super::successor::{self, leave_clock, quarantine_or_held};
 use crate::model::claim::ClaimStep;
 use crate::model::domain::{HoldingState, Role, RoutingMode, Situation};
@@ -115,9 +116,9 @@ pub(super) fn awaiting(s: &mut Situation, former: Former, before: &Before, now: 
     let hold = may_hold(s, former, now);
     let all_pass = s.domain.all_pass();
     let out = match hold {
-        Hold::Free if all_pass => prove(s, None, before, now, draw),
-        Hold::EndsQuarantine if all_pass => {
-            let former = s.holding.as_ref().and_then(|h| h.domain_id.clone());
+        Hold::Free | Hold::EndsQuarantine if all_pass => {
+            // Whoever let it go may still keep a certificate for the case that it comes back.
+            let former = s.holding.as_ref().and_then(|h| h.domain_id.clone()).filter(|id| *id != s.domain.id);
             prove(s, former, before, now, draw)
         }
         Hold::Free | Hold::EndsQuarantine => rest(s),
@@ -285,7 +286,11 @@ pub(super) fn holding_evidence(s: &Situation, reason: Reason, observed: &str, no
 const FIRST: &str = "another claim became holder first";
 
 fn prove(s: &Situation, ends_quarantine_of: Option<DomainId>, before: &Before, now: Moment, draw: Draw<'_>) -> Outcome {
-    let mut out = proven(s, now, draw)
+    let mut out = proven(s, now, draw);
+    if let Some(former) = &ends_quarantine_of {
+        out = revoked(s, out, former);
+    }
+    out = out
         .write(Write::TakeHolding { ends_quarantine_of })
         .note("proven", "ownership, routing and permission passed; this claim now holds the name");
     out.otherwise = Some(Box::new(refuse(s, Reason::HeldElsewhere, FIRST, before, now)));

@@ -198,9 +198,13 @@ fn go_elsewhere(s: &Situation, order: &Order, pass: bool, now: Moment) -> Outcom
 pub(super) fn hold_back(s: &Situation, order: &Order, now: Moment) -> Outcome {
     let failing: Vec<_> =
         s.domain.evidence.iter().filter(|e| e.finding.verdict() != Verdict::Pass).map(|e| e.finding.reason.code()).collect();
-    let cause = match s.held.is_some() && failing.is_empty() {
-        true => "the import that brought the name is paused or cancelled, so nothing is ordered for it",
-        false => "a check does not pass right now, so no order is spent on the name",
+    let cause = match () {
+        () if !failing.is_empty() => "a check does not pass right now, so no order is spent on the name",
+        () if s.held.is_some() => "the import that brought the name is paused or cancelled, so nothing is ordered for it",
+        () if s.remembered_until.is_some() => {
+            "edges serve the name with a certificate of after the copy, so none is ordered before the recovery ends"
+        }
+        () => "a check does not pass right now, so no order is spent on the name",
     };
     Outcome::of(s, plan::next_look(s)).order(order, OrderState::Waiting, now, |o| o.not_before = Moment::NEVER).tell(
         "order_held_back",

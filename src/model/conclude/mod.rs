@@ -12,6 +12,7 @@ mod preflight;
 mod remove;
 mod rollout;
 mod successor;
+mod undo;
 
 #[cfg(test)]
 mod tests;
@@ -24,8 +25,9 @@ pub use change::change;
 pub use holding::{Former, Presence};
 pub use look::{Looked, look};
 pub use preflight::preflight;
-pub use remove::remove;
+pub use remove::{remembered_gone, remove};
 pub use rollout::{FRESH_EDGE, Rollout, certificate_rollout, challenge_rollout, public_name, token_fetched};
+pub use undo::{RefusedForce, RefusedUndo, force_release, may_undo, nobody, undo};
 
 use super::domain::Effect;
 use super::outcome::Outcome;

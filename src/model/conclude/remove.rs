@@ -5,6 +5,8 @@ use serde_json::json;
 use super::successor;
 use crate::model::claim::{Claim, ClaimStep, RefusedStep};
 use crate::model::domain::{GrantState, Role, Situation};
+use crate::model::id::DomainId;
+use crate::model::letting_go::Revoke;
 use crate::model::moment::Moment;
 use crate::model::order::OrderState;
 use crate::model::outcome::{Outcome, Write};
@@ -22,6 +24,43 @@ pub(super) fn offboard(s: &Situation, now: Moment) -> Result<Outcome, RefusedSte
     let because =
         ["the tenant has left; the name rests until its DNS has let go of us", "the tenant left before the name was proven"];
     let_go(s, "nameplate", because, now)
+}
+
+/// The same, because nothing has tied the name to its tenant for the whole grace.
+pub(super) fn untied(s: &Situation, now: Moment) -> Result<Outcome, RefusedStep> {
+    let because = "nothing has tied the name to its tenant for the whole grace; it is served no longer and rests";
+    let_go(s, "nameplate", [because, because], now)
+}
+
+/// The same, because edges were told so after the copy was made that the database was restored from.
+pub fn remembered_gone(s: &Situation, now: Moment) -> Result<Outcome, RefusedStep> {
+    let because =
+        "edges were told after the copy was made that the name is not served any more; it was let go of, and is again";
+    let_go(s, "nameplate", [because, because], now)
+}
+
+/// The claim is over: nothing of it can come back.
+pub(super) fn finished(s: &Situation, now: Moment) -> Outcome {
+    let mut out = Outcome::of(s, Moment::NEVER);
+    if let Ok(claim) = s.domain.claim.after(ClaimStep::Finish) {
+        out.domain.claim = claim;
+        out.domain.claim_since = now;
+    }
+    out.domain.released_at = Some(now);
+    out.domain.certificate_id = None;
+    if s.letting_go.revoke == Revoke::Always {
+        out = out.write(Write::Revoke { of: s.domain.id.clone() });
+    }
+    out.write(Write::DestroyKeys).write(Write::CloseAttempt).write(Write::Unlink)
+}
+
+/// The name has another holder: whoever held it may have a certificate that is still good.
+pub(super) fn revoked(s: &Situation, out: Outcome, former: &DomainId) -> Outcome {
+    let same_tenant = s.holding.as_ref().is_some_and(|h| h.tenant_id.as_ref() == Some(&s.domain.tenant_id));
+    match s.letting_go.revoke {
+        Revoke::OnHandover | Revoke::Always if !same_tenant => out.write(Write::Revoke { of: former.clone() }),
+        _ => out,
+    }
 }
 
 fn let_go(s: &Situation, actor: &str, [rests, ends]: [&str; 2], now: Moment) -> Result<Outcome, RefusedStep> {

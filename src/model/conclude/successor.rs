@@ -3,7 +3,7 @@
 
 use super::Draw;
 use super::holding::{Before, Former, Presence, holding_evidence, leave, proven};
-use super::remove::end_work;
+use super::remove::{end_work, revoked};
 use crate::model::claim::{Claim, ClaimStep};
 use crate::model::domain::{HoldingState, Role, Situation};
 use crate::model::evidence::Check;
@@ -117,7 +117,7 @@ pub(super) fn take_over(s: &Situation, out: Outcome, now: Moment) -> Outcome {
     let Some(from) = s.holding.as_ref().and_then(|h| h.domain_id.clone()).filter(|_| s.role() == Role::Successor) else {
         return out;
     };
-    let mut out = out.write(Write::TakeOver { from });
+    let mut out = revoked(s, out, &from).write(Write::TakeOver { from });
     out.domain.evidence.retain(|e| e.finding.reason != Reason::HandoverDue);
     out.otherwise = Some(Box::new(overtaken(s, now)));
     out

@@ -1,10 +1,10 @@
 //! By what right the next certificate of a name is ordered: what stands against it, and whether it takes of the budget.
 
 use super::super::claim::Claim;
-use super::super::domain::{Situation, TieState};
+use super::super::domain::{GrantState, Situation, TieState};
 use super::super::id::CertificateId;
 use super::super::moment::Moment;
-use super::super::order::{Order, Purpose};
+use super::super::order::{Lane, Order, OrderState, Purpose};
 use super::super::tie;
 use super::schedule::Schedule;
 
@@ -87,6 +87,28 @@ impl Situation {
     /// gone wrong with it. Whatever else happens it waits in line like all others.
     pub fn takes_no_budget(&self, order: &Order, now: Moment) -> bool {
         self.issuer.honours_replaces && !self.issuer.clouded && self.domain.failures == 0 && self.is_asked_for(order, now)
+    }
+
+    /// Whether the order is a replacement that nobody asks for any more, and nothing of it has reached the CA.
+    pub fn is_given_up(&self, order: &Order) -> bool {
+        let asked = self.renewal.as_ref().is_some_and(|r| r.reissue.is_some());
+        let called = || self.grant.as_ref().is_some_and(|g| g.state == GrantState::Used);
+        order.purpose == Purpose::Reissue
+            && !asked
+            && (order.state == OrderState::Waiting || order.state == OrderState::Granted && !called())
+    }
+
+    /// The lane of the order for the next certificate: what is not due yet keeps nobody waiting whose certificate is.
+    pub fn lane_of(&self, purpose: Purpose, now: Moment) -> Lane {
+        let due = self.renewal.as_ref().is_none_or(|r| r.schedule.at <= now);
+        if purpose == Purpose::Reissue && !due { Lane::Bulk } else { Lane::Renewal }
+    }
+
+    /// When the waiting order goes over to the lane of renewals, where it stands in another.
+    pub fn hurries_at(&self) -> Option<Moment> {
+        let order = self.order.as_ref().filter(|o| o.state == OrderState::Waiting && o.lane != Lane::Renewal)?;
+        let renewal = self.renewal.as_ref().filter(|_| order.purpose != Purpose::First)?;
+        Some(renewal.schedule.at)
     }
 
     /// Whether edges are still on their way to the certificate in use.

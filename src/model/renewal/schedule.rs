@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::super::id::CertificateId;
 use super::super::moment::Moment;
-use super::window::{Validity, Window, is_meant, moment_in, own_moment};
+use super::window::{Validity, Window, is_meant, last_in, moment_in, own_moment};
 
 /// A CA is not asked about one certificate more often than this, whatever it says, nor more seldom than [`SELDOM`].
 const OFTEN: Duration = Duration::from_secs(60);
@@ -57,7 +57,8 @@ pub fn first(id: &CertificateId, of: Validity, draw: u32, now: Moment) -> Schedu
     }
 }
 
-/// After the CA said something. The moment is drawn anew only where the window is another one.
+/// After the CA said something. The moment is drawn anew only where the window is another one, or where it lies behind all that could
+/// be drawn now: then a clock that ran ahead drew it.
 pub fn heard(before: &Schedule, id: &CertificateId, of: Validity, advice: &Advice, draw: u32, now: Moment) -> Schedule {
     let poll_at = now + advice.retry_after.unwrap_or(UNTOLD).clamp(OFTEN, SELDOM);
     if !is_meant(advice.window, of, now) {
@@ -67,7 +68,7 @@ pub fn heard(before: &Schedule, id: &CertificateId, of: Validity, advice: &Advic
         );
         return Schedule { poll_at, said: Some(said), ..by_itself(before, id, of) };
     }
-    let same = before.window == Some(advice.window);
+    let same = before.window == Some(advice.window) && before.at <= last_in(advice.window, of, now);
     Schedule {
         at: if same { before.at } else { moment_in(advice.window, of, draw, now) },
         window: Some(advice.window),

@@ -64,6 +64,23 @@ fn a_moment_is_drawn_in_the_window_and_kept_while_the_window_stays() {
     assert_eq!(moved.at, ISSUED + days(10));
 }
 
+/// Drawn by a clock that ran ahead: for it the window was over, or the moment far behind its end.
+#[test]
+fn b53_a_moment_that_a_clock_ahead_drew_is_drawn_anew() {
+    let life = of(days(90));
+    let window = advice(ISSUED + days(60), ISSUED + days(62));
+    let now = ISSUED + days(30);
+    let before = heard(&first(&id(1), life, 5, ISSUED), &id(1), life, &window, 77, now);
+    let astray = heard(&first(&id(1), life, 5, ISSUED), &id(1), life, &window, u32::MAX / 2, now + days(40));
+    assert!(astray.at >= ISSUED + days(70), "{}", astray.at);
+    let right = heard(&astray, &id(1), life, &window, 77, now);
+    assert_eq!((right.at, right.poll_at), (before.at, now + Duration::from_secs(21_600)));
+    // A moment that is over is not drawn anew by whoever comes late.
+    for (late, at) in [(61, before.at), (63, before.at)] {
+        assert_eq!(heard(&before, &id(1), life, &window, 1, ISSUED + days(late)).at, at);
+    }
+}
+
 #[test]
 fn b43_what_cannot_be_meant_leaves_the_life_to_decide() {
     let life = of(days(90));

@@ -71,6 +71,11 @@ pub fn is_meant(window: Window, of: Validity, now: Moment) -> bool {
     window.end > window.start && window.start < of.not_after && window.start.since(now) <= of.lifetime()
 }
 
+/// The last moment that can be drawn in a window.
+pub(super) fn last_in(window: Window, of: Validity, now: Moment) -> Moment {
+    moment_in(window, of, u32::MAX, now)
+}
+
 /// The moment in a window that `draw` stands for, as far as it can be kept.
 pub(super) fn moment_in(window: Window, of: Validity, draw: u32, now: Moment) -> Moment {
     let at = if window.end <= now {

@@ -339,6 +339,11 @@ impl Authority for DirectCa {
             .map_err(|p| Self::refused(Call::Certificate, &p))
     }
 
+    async fn revoke(&self, a: &AccountRef, leaf_der: &[u8]) -> Result<(), AcmeError> {
+        let revoked = self.state().revoke(&account(a), leaf_der, Some(5));
+        revoked.or_else(|p| Self::refused(Call::Revocation, &p).unless_revoked())
+    }
+
     async fn renewal_info(&self, certificate: &str) -> Result<Option<Advice>, AcmeError> {
         let now = self.env.now();
         self.polls.lock().unwrap_or_else(PoisonError::into_inner).push((certificate.to_owned(), now));

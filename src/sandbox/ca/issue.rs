@@ -52,9 +52,11 @@ impl CaState {
                     for name in names {
                         *self.counters.certificates_by_name.entry(name).or_default() += 1;
                     }
-                    let ari_id = ari_id(&leaf);
+                    if let Some(id) = ari_id(&leaf) {
+                        self.issued_for.insert(id, no.clone());
+                    }
                     let account = account.clone();
-                    order.issuance = Some(Issuance { leaf, revoked: false, account, ari_id, good, chain_pem, ready_at });
+                    order.issuance = Some(Issuance { leaf, revoked: false, account, good, chain_pem, ready_at });
                 }
                 Err(e) => order.error = Some(Problem::new(Kind::ServerInternal, e.to_string())),
             }

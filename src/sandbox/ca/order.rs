@@ -41,8 +41,7 @@ pub(super) struct Issuance {
     pub leaf: Vec<u8>,
     pub revoked: bool,
     pub account: AccountNo,
-    /// How renewals name it, and how long it is good.
-    pub ari_id: Option<String>,
+    /// How long it is good.
     pub good: (Moment, Moment),
     pub chain_pem: String,
     pub ready_at: Moment,
@@ -104,6 +103,9 @@ impl CaState {
             *self.counters.orders_by_name.entry(name.clone()).or_default() += 1;
         }
         let expires = now + self.settings.order_lifetime;
+        if let Some(id) = &wishes.replaces {
+            self.replacing.entry(id.clone()).or_default().push(no.clone());
+        }
         let order = Order {
             account: account.clone(),
             names,
@@ -139,7 +141,8 @@ impl CaState {
             return Err(Problem::new(Kind::Unauthorized, "the certificate to replace was issued to another account"));
         }
         let stands = |o: &Order| self.order_status(o, now) != OrderStatus::Invalid;
-        let taken = self.orders.values().any(|o| o.wishes.replaces.as_ref() == Some(id) && stands(o));
+        let made = self.replacing.get(id).into_iter().flatten();
+        let taken = made.filter_map(|no| self.orders.get(no)).any(stands);
         if taken {
             return Err(Problem::new(Kind::AlreadyReplaced, "the certificate has a successor already"));
         }
@@ -148,7 +151,7 @@ impl CaState {
 
     /// The certificate that goes by this ARI id.
     pub(super) fn issued_as(&self, id: &str) -> Option<&Issuance> {
-        self.orders.values().filter_map(|o| o.issuance.as_ref()).find(|i| i.ari_id.as_deref() == Some(id))
+        self.orders.get(self.issued_for.get(id)?)?.issuance.as_ref()
     }
 
     fn new_authorization(&mut self, account: &AccountNo, name: &str, now: Moment) -> AuthorizationNo {

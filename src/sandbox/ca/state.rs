@@ -37,6 +37,9 @@ pub struct CaState {
     pub(super) authority: Authority,
     pub(super) accounts: BTreeMap<AccountNo, Account>,
     pub(super) orders: BTreeMap<OrderNo, Order>,
+    /// Orders by the ARI id of the certificate that was issued for them, and those that were made to replace it.
+    pub(super) issued_for: BTreeMap<String, OrderNo>,
+    pub(super) replacing: BTreeMap<String, Vec<OrderNo>>,
     pub(super) authorizations: BTreeMap<AuthorizationNo, Authorization>,
     pub(super) counters: Counters,
     pub(super) allowance: Allowance,
@@ -54,6 +57,8 @@ impl CaState {
             authority: Authority::generate("Nameplate sandbox")?,
             accounts: BTreeMap::new(),
             orders: BTreeMap::new(),
+            issued_for: BTreeMap::new(),
+            replacing: BTreeMap::new(),
             authorizations: BTreeMap::new(),
             counters: Counters::default(),
             allowance: Allowance::default(),

@@ -66,12 +66,15 @@ impl Line {
         Ok(turn)
     }
 
-    /// Waits until all connections are given back, and closes them.
+    /// Waits until all connections are given back, as long as anybody is waited for, and closes them. One that comes back later is
+    /// closed with the line itself.
     pub(crate) async fn close(&self) {
-        let all = Arc::clone(&self.turns).acquire_many_owned(self.count).await;
+        let all = tokio::time::timeout(self.patience, Arc::clone(&self.turns).acquire_many_owned(self.count)).await;
+        if all.is_err() {
+            tracing::warn!("the database is closed while a transaction is open; it will be undone");
+        }
         self.turns.close();
         self.idle().clear();
-        drop(all);
     }
 
     fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Wire>> {
@@ -89,8 +92,11 @@ pub(crate) struct Turn {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        if let Some(mut wire) = self.wire.take() {
-            wire.roll_back();
+        // One that cannot undo is closed, which undoes: what the next writer commits shall be its own alone.
+        if let Some(mut wire) = self.wire.take()
+            && wire.roll_back()
+            && !self.line.turns.is_closed()
+        {
             self.line.idle().push(wire);
         }
     }

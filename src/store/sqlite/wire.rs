@@ -161,13 +161,14 @@ impl Wire {
         Ok(self.connection.prepare_cached("COMMIT").and_then(|mut commit| commit.raw_execute()).map(drop)?)
     }
 
-    /// Undoes what was not committed; nothing happens outside a transaction.
-    pub(crate) fn roll_back(&mut self) {
+    /// Undoes what was not committed; nothing happens outside a transaction. Whether none is open now.
+    pub(crate) fn roll_back(&mut self) -> bool {
         if self.in_transaction()
             && let Err(error) = self.connection.execute_batch("ROLLBACK")
         {
-            tracing::error!(%error, "a transaction could not be rolled back");
+            tracing::error!(%error, "a transaction could not be rolled back; its connection is closed");
         }
+        !self.in_transaction()
     }
 
     /// Whether a transaction is open.
@@ -268,7 +269,6 @@ mod tests {
         wire.begin(true).unwrap();
         let twice = wire.execute(&sql("INSERT INTO t (a) VALUES ('x')"));
         assert!(matches!(&twice, Err(StoreError::Conflict { constraint }) if constraint == "t.a"), "{twice:?}");
-        wire.roll_back();
-        assert!(!wire.in_transaction());
+        assert!(wire.roll_back() && !wire.in_transaction());
     }
 }

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::domains::whose;
-use super::{Page, cursor, is_full, next_page, page_length};
+use super::{Page, cursor, page, page_length};
 use crate::app::show::AlertView;
 use crate::model::id::AlertId;
 use crate::store::alerts::{self, AlertFilter};
@@ -52,9 +52,6 @@ pub(in crate::web) async fn list_alerts(
     let after: Option<AlertId> = cursor(query.cursor.as_deref())?;
     let filter = AlertFilter { tenant, resolved: query.resolved.unwrap_or(false), platform: false, after };
     let rows = alerts::list(&state.app.store, &filter, limit).await?;
-    let (full, last) = (is_full(&rows, limit), rows.last().map(|last| last.id.to_string()));
-    let question =
-        [("tenant", query.tenant), ("resolved", query.resolved.map(|r| r.to_string())), ("limit", Some(limit.to_string()))];
-    let next = next_page(&state, "/api/v1/alerts", full, last, &question);
-    Ok(axum::Json(Page { items: rows.into_iter().map(AlertView::from).collect(), next }))
+    let asked = [("tenant", query.tenant), ("resolved", query.resolved.map(|r| r.to_string()))];
+    Ok(axum::Json(page((&state, "/api/v1/alerts"), (rows, limit), |row| row.id.to_string(), &asked, AlertView::from)))
 }

@@ -7,7 +7,7 @@ use utoipa::IntoParams;
 
 use super::bulk::own_import;
 use super::domains::whose;
-use super::{Page, cursor, is_full, next_page, page_length};
+use super::{Page, cursor, page, page_length};
 use crate::app::AppError;
 use crate::app::bulk::files::{self, RecordsAs};
 use crate::app::show::{ImportRowView, words};
@@ -68,10 +68,8 @@ pub(in crate::web) async fn list_import_rows(
     let after: Option<i64> = cursor(query.cursor.as_deref())?;
     let wanted = verdict(query.verdict.as_deref())?;
     let rows = bulk_rows::page(&state.app.store, &import.id, wanted, after.unwrap_or(0), limit).await?;
-    let (full, last) = (is_full(&rows, limit), rows.last().map(|last| last.n.to_string()));
-    let path = format!("/api/v1/imports/{}/rows", import.id);
-    let next = next_page(&state, &path, full, last, &[("verdict", query.verdict), ("limit", Some(limit.to_string()))]);
-    Ok(axum::Json(Page { items: rows.into_iter().map(ImportRowView::from).collect(), next }))
+    let (path, asked) = (format!("/api/v1/imports/{}/rows", import.id), [("verdict", query.verdict)]);
+    Ok(axum::Json(page((&state, &path), (rows, limit), |row| row.n.to_string(), &asked, ImportRowView::from)))
 }
 
 /// How the result file is wanted.

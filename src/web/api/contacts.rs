@@ -8,7 +8,7 @@ use utoipa::openapi::schema::{Array, ArrayBuilder, SchemaType, Type};
 use utoipa::{IntoParams, ToSchema};
 
 use super::tenants::{own_tenant, with_a_future};
-use super::{Page, cursor, is_full, next_page, page_length};
+use super::{Page, cursor, page, page_length};
 use crate::app::contacts::{self, AddContactError};
 use crate::app::show::{ContactView, words};
 use crate::model::email::ContactKind;
@@ -114,10 +114,8 @@ pub(in crate::web) async fn list_contacts(
     let after: Option<ContactId> = cursor(query.cursor.as_deref())?;
     let after = after.as_ref().map_or("", ContactId::as_str);
     let rows = store::contacts::list(&state.app.store, &tenant.id, after, limit).await?;
-    let (full, last) = (is_full(&rows, limit), rows.last().map(|last| last.id.to_string()));
     let path = format!("/api/v1/tenants/{}/contacts", tenant.id);
-    let next = next_page(&state, &path, full, last, &[("limit", Some(limit.to_string()))]);
-    Ok(axum::Json(Page { items: rows.into_iter().map(ContactView::from).collect(), next }))
+    Ok(axum::Json(page((&state, &path), (rows, limit), |row| row.id.to_string(), &[], ContactView::from)))
 }
 
 /// Remove a contact

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::webhooks::own_webhook;
-use super::{Page, cursor, is_full, next_page, page_length};
+use super::{Page, cursor, page, page_length};
 use crate::app::show::{DeliveryView, words};
 use crate::app::webhooks;
 use crate::model::id::EventId;
@@ -38,7 +38,7 @@ pub(in crate::web) struct DeliveriesQuery {
 
 /// List what was sent to a webhook
 ///
-/// The latest first. What was delivered, dropped or given up is kept for 30 days.
+/// The latest first. What was delivered, dropped or given up is kept for a month, or as the operator decided (`webhooks.keep`).
 #[utoipa::path(get, path = "/api/v1/webhooks/{id}/deliveries", tag = "Webhooks", operation_id = "listDeliveries",
     params(("id" = String, Path, description = "The webhook's id.", example = "whk_019b0000000070008000000000000001"), DeliveriesQuery),
     responses(
@@ -62,10 +62,8 @@ pub(in crate::web) async fn list_deliveries(
     let before: Option<EventId> = cursor(query.cursor.as_deref())?;
     let before = before.as_ref().map_or("", EventId::as_str);
     let rows = deliveries::list(&state.app.store, &webhook.id, wanted, before, limit).await?;
-    let (full, last) = (is_full(&rows, limit), rows.last().map(|last| last.event_id.to_string()));
-    let path = format!("/api/v1/webhooks/{}/deliveries", webhook.id);
-    let next = next_page(&state, &path, full, last, &[("state", query.state), ("limit", Some(limit.to_string()))]);
-    Ok(axum::Json(Page { items: rows.into_iter().map(DeliveryView::from).collect(), next }))
+    let (path, asked) = (format!("/api/v1/webhooks/{}/deliveries", webhook.id), [("state", query.state)]);
+    Ok(axum::Json(page((&state, &path), (rows, limit), |row| row.event_id.to_string(), &asked, DeliveryView::from)))
 }
 
 /// What is sent again.

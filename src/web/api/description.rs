@@ -16,7 +16,8 @@ use utoipa::{Modify, OpenApi, ToSchema};
 
 use super::{
     alerts, apply_link, budget, bulk, bulk_check, bulk_files, certificates, contacts, deliveries, domains, edges, events,
-    explain, history, links, offboard, orders, redirect, tenants, tokens, webhooks, zone_file,
+    explain, history, letting_go, links, offboard, orders, recovery, redirect, reissues, tenants, tokens, webhooks,
+    zone_file,
 };
 
 /// What is wrong with one field.
@@ -88,7 +89,8 @@ struct ProblemDocument {
         contacts::add_contact, contacts::list_contacts, contacts::remove_contact,
         domains::claim_domain, domains::list_domains, domains::get_domain, zone_file::get_zone_file, apply_link::get_apply_link,
         domains::check_domain,
-        domains::remove_domain, redirect::change_domain,
+        domains::remove_domain, letting_go::undo_removal, letting_go::end_release, letting_go::list_left_behind,
+        redirect::change_domain,
         bulk::create_import, bulk::list_imports, bulk::get_import, bulk::pause_import, bulk::resume_import,
         bulk::cancel_import, bulk::start_import, bulk_check::check_import,
         bulk_files::list_import_rows, bulk_files::get_import_results, bulk_files::get_import_records,
@@ -101,7 +103,9 @@ struct ProblemDocument {
         deliveries::test_webhook, deliveries::list_deliveries, deliveries::replay_deliveries,
         alerts::list_alerts,
         certificates::list_certificates, certificates::get_certificate,
+        reissues::create_reissue, reissues::list_reissues, reissues::get_reissue, reissues::cancel_reissue,
         orders::list_orders, budget::show_budget,
+        recovery::get_recovery, recovery::end_recovery,
         edges::list_edges, edges::get_edge, edges::drain_edge, edges::undrain_edge,
         tokens::create_token, tokens::list_tokens, tokens::get_token, tokens::revoke_token,
     ),
@@ -216,8 +220,10 @@ fn complete(operation: &mut Operation, kind: Kind) {
     let has_body = operation.request_body.is_some();
     // Files are written while they are sent: they have no tag.
     let tagged = kind == Kind::Read && is_document(operation);
+    // What ends or changes something is sent again without harm; what makes something needs a key for that.
+    let makes = kind == Kind::Post && operation.responses.responses.contains_key("201");
     let parameters = operation.parameters.get_or_insert_default();
-    if kind == Kind::Post && has_body {
+    if makes && has_body {
         let what = "Sent again with the same key, the request does nothing new and gets the same answer, for 24 hours.";
         parameters.push(parameter("Idempotency-Key", what, Some("^[!#-\\[\\]-~]{1,255}$")).into());
     }
@@ -229,8 +235,8 @@ fn complete(operation: &mut Operation, kind: Kind) {
         let what = "The ETag of the version that the request counts on; any other is refused with 412.";
         parameters.push(parameter("If-Match", what, None).into());
     }
-    let bad = match (kind, has_body) {
-        (Kind::Post, true) => "BadKeyedRequest",
+    let bad = match (makes, has_body) {
+        (true, true) => "BadKeyedRequest",
         (_, true) => "BadRequest",
         (_, false) => "BadQuery",
     };

@@ -5,7 +5,7 @@ use axum::response::IntoResponse;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::{Page, cursor, is_full, next_page, page_length};
+use super::{Page, cursor, page, page_length};
 use crate::app::show::EdgeView;
 use crate::model::id::EdgeId;
 use crate::store::edges::{self, EdgeRow, EdgeStatus};
@@ -47,9 +47,8 @@ pub(in crate::web) async fn list_edges(
     let store = &state.app.store;
     let rows = edges::page(store, after.as_ref().map_or("", EdgeId::as_str), limit).await?;
     let (head, now) = (edges::head(store).await?, state.app.env.now());
-    let (full, last) = (is_full(&rows, limit), rows.last().map(|last| last.id.to_string()));
-    let next = next_page(&state, "/api/v1/edges", full, last, &[("limit", Some(limit.to_string()))]);
-    Ok(axum::Json(Page { items: rows.into_iter().map(|row| EdgeView::new(row, head, now)).collect(), next }))
+    let shown = |row| EdgeView::new(row, head, now);
+    Ok(axum::Json(page((&state, "/api/v1/edges"), (rows, limit), |row| row.id.to_string(), &[], shown)))
 }
 
 /// The edge of that id or name. What no edge can be called is not asked for: a store may refuse the very text.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::domains::{tenant_of, whose};
-use super::{Page, cursor, is_full, next_page, page_length};
+use super::{Page, cursor, page, page_length};
 use crate::app::links::{self, MintedLink, NewLink};
 use crate::app::show;
 use crate::app::tokens::Caller;
@@ -239,9 +239,8 @@ async fn list(
     let tenant = whose(&state, &caller, query.tenant.as_deref()).await?;
     let after: Option<LinkId> = cursor(query.cursor.as_deref())?;
     let found = links::list(&state.app.store, kind, tenant.as_ref(), after.as_ref(), limit).await?;
-    let (full, last) = (is_full(&found, limit), found.last().map(|last| last.id.to_string()));
-    let next = next_page(&state, path, full, last, &[("limit", Some(limit.to_string())), ("tenant", query.tenant)]);
-    Ok(axum::Json(Page { items: found.into_iter().map(body).collect::<Vec<_>>(), next }))
+    let asked = [("tenant", query.tenant)];
+    Ok(axum::Json(page((&state, path), (found, limit), |link| link.id.to_string(), &asked, body)))
 }
 
 async fn revoke(state: WebState, caller: Caller, id: &str, kind: LinkKind) -> Result<impl IntoResponse + use<>, Problem> {

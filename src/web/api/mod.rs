@@ -23,10 +23,13 @@ pub(super) mod edges;
 pub(super) mod events;
 pub(super) mod explain;
 pub(super) mod history;
+pub(super) mod letting_go;
 pub(super) mod links;
 pub(super) mod offboard;
 pub(super) mod orders;
+pub(super) mod recovery;
 pub(super) mod redirect;
+pub(super) mod reissues;
 pub(super) mod tenants;
 pub(super) mod tokens;
 pub(super) mod webhooks;
@@ -90,6 +93,21 @@ fn next_page(
     let mut all = vec![("cursor", cursor.as_str())];
     all.extend(question.iter().filter_map(|(name, value)| Some((*name, value.as_deref()?))));
     Some(state.next_page(path, &all))
+}
+
+/// A page of `rows`, of which there may be `limit`: what is shown of each, and the link to what comes after the last, which asks for
+/// the same.
+fn page<R, V>(
+    (state, path): (&WebState, &str),
+    (rows, limit): (Vec<R>, i64),
+    place: impl Fn(&R) -> String,
+    asked: &[(&str, Option<String>)],
+    shown: impl FnMut(R) -> V,
+) -> Page<V> {
+    let mut question = vec![("limit", Some(limit.to_string()))];
+    question.extend(asked.iter().cloned());
+    let next = next_page(state, path, is_full(&rows, limit), rows.last().map(place), &question);
+    Page { items: rows.into_iter().map(shown).collect(), next }
 }
 
 /// Whether a page that may hold `limit` items has so many.

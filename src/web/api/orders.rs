@@ -5,7 +5,7 @@ use axum::response::IntoResponse;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::{Page, cursor, is_full, next_page, page_length};
+use super::{Page, cursor, page, page_length};
 use crate::app::show::OpenOrderView;
 use crate::model::id::OrderId;
 use crate::store;
@@ -45,7 +45,5 @@ pub(in crate::web) async fn list_orders(
     let limit = page_length(query.limit)?;
     let after: Option<OrderId> = cursor(query.cursor.as_deref())?;
     let rows = store::orders::open(&state.app.store, after.as_ref().map_or("", OrderId::as_str), limit).await?;
-    let (full, last) = (is_full(&rows, limit), rows.last().map(|last| last.id.to_string()));
-    let next = next_page(&state, "/api/v1/orders", full, last, &[("limit", Some(limit.to_string()))]);
-    Ok(axum::Json(Page { items: rows.into_iter().map(OpenOrderView::from).collect(), next }))
+    Ok(axum::Json(page((&state, "/api/v1/orders"), (rows, limit), |row| row.id.to_string(), &[], OpenOrderView::from)))
 }

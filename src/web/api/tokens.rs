@@ -10,7 +10,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::domains::{tenant_of, whose};
 use super::tenants::{own_tenant, with_a_future};
-use super::{Page, cursor, is_full, next_page, page_length};
+use super::{Page, cursor, page, page_length};
 use crate::app::show::TokenView;
 use crate::app::tokens::{self, Principal};
 use crate::model::id::TokenId;
@@ -150,10 +150,8 @@ pub(in crate::web) async fn list_tokens(
     let after: Option<TokenId> = cursor(query.cursor.as_deref())?;
     let after = after.as_ref().map_or("", TokenId::as_str);
     let rows = store::tokens::list(&mut state.app.store.read().await?, tenant.as_ref(), after, limit).await?;
-    let (full, last) = (is_full(&rows, limit), rows.last().map(|last| last.id.to_string()));
-    let question = [("limit", Some(limit.to_string())), ("tenant", query.tenant)];
-    let next = next_page(&state, "/api/v1/tokens", full, last, &question);
-    Ok(axum::Json(Page { items: rows.into_iter().map(TokenView::from).collect(), next }))
+    let asked = [("tenant", query.tenant)];
+    Ok(axum::Json(page((&state, "/api/v1/tokens"), (rows, limit), |row| row.id.to_string(), &asked, TokenView::from)))
 }
 
 /// The token of that id, if the caller may know of it.

@@ -9,7 +9,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::domains::{tenant_of, whose};
 use super::tenants::{own_tenant, with_a_future};
-use super::{Page, cursor, is_full, next_page, page_length};
+use super::{Page, cursor, page, page_length};
 use crate::app::show::{WebhookView, words};
 use crate::app::tokens::{Caller, Principal};
 use crate::app::webhooks::{self, AddWebhookError, NewWebhook};
@@ -72,6 +72,14 @@ pub(super) async fn own_webhook(state: &WebState, caller: &Caller, id: &str) -> 
     own.ok_or_else(none)
 }
 
+/// The document of a place: its whole URL is for its owner, which a tenant is of its own and an operator of the platform's.
+fn view(state: &WebState, caller: &Caller, row: WebhookRow) -> WebhookView {
+    let owns = row.tenant_id.is_none() || caller.principal != Principal::Operator;
+    // One that cannot be opened is shown without it: its fault stands beside.
+    let url = if owns { webhooks::url(&state.app, &row).ok() } else { None };
+    WebhookView::new(row, url.as_ref(), state.app.env.now())
+}
+
 fn problem(e: AddWebhookError) -> Problem {
     match e {
         AddWebhookError::Url(e) => Problem::wrong("/url", "url_invalid", e.to_string()),
@@ -124,7 +132,7 @@ pub(in crate::web) async fn create_webhook(
     let added = webhooks::add_in(&mut work.tx, &state.app, &state.settings.hooks, new, &caller.actor()).await;
     let (row, secret) = added.map_err(problem)?;
     let location = format!("{}/api/v1/webhooks/{}", state.settings.public_url, row.id);
-    let body = MadeBody::new(WebhookView::new(row, state.app.env.now()), &secret);
+    let body = MadeBody::new(view(&state, &caller, row), &secret);
     work.done(StatusCode::CREATED, Some(location), None, &body).await
 }
 
@@ -160,11 +168,8 @@ pub(in crate::web) async fn list_webhooks(
     let after: Option<WebhookId> = cursor(query.cursor.as_deref())?;
     let after = after.as_ref().map_or("", WebhookId::as_str);
     let rows = store::webhooks::list(&state.app.store, tenant.as_ref(), after, limit).await?;
-    let (full, last) = (is_full(&rows, limit), rows.last().map(|last| last.id.to_string()));
-    let question = [("tenant", query.tenant), ("limit", Some(limit.to_string()))];
-    let next = next_page(&state, "/api/v1/webhooks", full, last, &question);
-    let now = state.app.env.now();
-    Ok(axum::Json(Page { items: rows.into_iter().map(|row| WebhookView::new(row, now)).collect(), next }))
+    let (asked, shown) = ([("tenant", query.tenant)], |row| view(&state, &caller, row));
+    Ok(axum::Json(page((&state, "/api/v1/webhooks"), (rows, limit), |row| row.id.to_string(), &asked, shown)))
 }
 
 /// Read a webhook
@@ -181,7 +186,7 @@ pub(in crate::web) async fn get_webhook(
     _: NoQuery,
 ) -> Result<impl IntoResponse, Problem> {
     let row = own_webhook(&state, &caller, &id).await?;
-    Ok(axum::Json(WebhookView::new(row, state.app.env.now())))
+    Ok(axum::Json(view(&state, &caller, row)))
 }
 
 /// Remove a webhook
@@ -224,7 +229,7 @@ pub(in crate::web) async fn rotate_webhook_secret(
     let (secret, until) = webhooks::rotate_in(&mut tx, &state.app, &row, &caller.actor()).await?;
     tx.commit().await?;
     row.previous_until = Some(until);
-    Ok(axum::Json(MadeBody::new(WebhookView::new(row, state.app.env.now()), &secret)))
+    Ok(axum::Json(MadeBody::new(view(&state, &caller, row), &secret)))
 }
 
 /// Switch a webhook on again
@@ -245,5 +250,5 @@ pub(in crate::web) async fn enable_webhook(
     let row = own_webhook(&state, &caller, &id).await?;
     webhooks::enable(&state.app, &row, &caller.actor()).await?;
     let row = own_webhook(&state, &caller, &id).await?;
-    Ok(axum::Json(WebhookView::new(row, state.app.env.now())))
+    Ok(axum::Json(view(&state, &caller, row)))
 }

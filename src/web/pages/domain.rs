@@ -53,6 +53,8 @@ pub(super) struct Shared {
 pub(in crate::web) struct PageQuery {
     /// Set by the redirect after "check now": the page says so and loads itself once more.
     asked: Option<String>,
+    /// Set by the redirect after a removal was undone.
+    returned: Option<String>,
     /// Set by the way back from a DNS provider.
     connected: Option<String>,
     /// Added by a DNS provider that did not set the records. Whatever it says: what is shown is ours.
@@ -61,6 +63,9 @@ pub(in crate::web) struct PageQuery {
 
 impl PageQuery {
     fn notice(&self) -> Option<&'static str> {
+        if self.returned.is_some() {
+            return Some(t::undone());
+        }
         match (&self.asked, &self.connected, &self.error) {
             (Some(_), ..) => Some(t::looking_now()),
             (None, Some(_), Some(_)) => Some(t::not_connected()),

@@ -1,4 +1,4 @@
-//! Removing a domain: a page of its own that says what follows, and the form on it.
+//! Removing a domain: a page of its own that says what follows, and the form on it; and undoing that.
 
 use askama::Template;
 use axum::extract::State;
@@ -8,7 +8,8 @@ use axum::response::{Html, Response};
 use super::domain::face;
 use super::face::Face;
 use super::see;
-use crate::app::remove;
+use crate::app::expect::Expect;
+use crate::app::{remove, undo};
 use crate::model::claim::Claim;
 use crate::web::api::domains::own_domain;
 use crate::web::auth::PageCaller;
@@ -51,4 +52,18 @@ pub(in crate::web) async fn post_remove(
     form::check(&state, &headers, &reader, &body.csrf)?;
     remove::remove(&state.app, &id, &reader.actor).await?;
     Ok(see(&state, &format!("/domains/{id}")))
+}
+
+/// `POST /domains/{id}/undo-removal`
+pub(in crate::web) async fn post_undo(
+    State(state): State<WebState>,
+    reader: PageCaller,
+    Id(id): Id,
+    headers: HeaderMap,
+    Form(body): Form<Button>,
+) -> Result<Response, Problem> {
+    let id = own_domain(&state, &reader.caller, &id).await?;
+    form::check(&state, &headers, &reader, &body.csrf)?;
+    undo::undo(&state.app, &id, &Expect::ANY, &reader.actor).await?;
+    Ok(see(&state, &format!("/domains/{id}?returned=1")))
 }

@@ -102,6 +102,7 @@ fn base(hostname: &str, claim: Claim) -> DomainView {
             proven_at: None,
         },
         due_at: Some(NOW + Duration::from_secs(6)),
+        undo_until: (claim == Claim::Releasing).then_some(NOW + Duration::from_secs(6 * 86_400)),
         version: 1,
         created_at: ago(600),
         events: vec![event(1, "claimed", "asked for", 600, json!({ "hostname": "support.acme.example" }))],

@@ -79,7 +79,7 @@ impl Rig {
         none(
             "an open grant without one spend for each limit",
             self.count(sql("SELECT count(*) AS n FROM grants g WHERE g.state = 'open' AND \
-                 (SELECT count(*) FROM spends p WHERE p.grant_id = g.id) <> CASE WHEN g.free = 1 THEN 2 ELSE 5 END"))
+                 (SELECT count(*) FROM spends p WHERE p.grant_id = g.id) <> CASE WHEN g.free = 1 THEN 3 ELSE 5 END"))
                 .await,
         );
         none(

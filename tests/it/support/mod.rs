@@ -14,6 +14,7 @@ pub mod live_origin;
 pub mod manifest;
 pub mod met;
 pub mod processes;
+pub mod renewals;
 pub mod rig;
 pub mod seed;
 pub mod services;

@@ -19,6 +19,7 @@ use nameplate::model::domain::RoutingMode;
 use nameplate::model::hostname::Hostname;
 use nameplate::model::id::{DomainId, EdgeId, IssuerId, TenantId};
 use nameplate::model::ledger::Limit;
+use nameplate::model::letting_go::LettingGo;
 use nameplate::model::limits::{self, LimitName, Limits};
 use nameplate::model::look::Platform;
 use nameplate::model::moment::Moment;
@@ -134,6 +135,7 @@ impl Rig {
                 routing_mode: RoutingMode::PerTenant,
                 shared_target: None,
                 apex_target: None,
+                letting_go: LettingGo::default(),
                 preflight: true,
                 min_edges: 1,
             }),
@@ -341,6 +343,7 @@ impl Rig {
         cut |= self.until_cut(async { app::offboard::round(&app).await.map(|_| ()) }).await;
         cut |= self.until_cut(async { app::bulk::round(&app).await.map(|_| ()) }).await;
         cut |= self.until_cut(async { app::renewal::batch(&app).await.map(|_| ()) }).await;
+        cut |= self.until_cut(async { app::reissue::round(&app).await }).await;
         let mut ran = false;
         while let Some(id) = self.queue.pop(self.env.now()) {
             ran = true;
@@ -448,6 +451,11 @@ impl Rig {
             cuts += usize::from(self.turn().await);
         }
         cuts
+    }
+
+    /// From now on a turn moves the clock on by so much at the most.
+    pub fn stride(&self, longest: Duration) {
+        *self.stride.lock().unwrap() = longest;
     }
 
     /// Lets a long time pass, in strides as long as nothing is due.

@@ -17,7 +17,7 @@ use nameplate::notify::mail::{MailError, Mailer};
 use nameplate::notify::message::Message;
 use nameplate::reach::ReachError;
 use nameplate::reach::hook::{HookReply, HookRequest, Hooks};
-use nameplate::store::{feed, sql};
+use nameplate::store::{expiry, feed, sql};
 use serde_json::Value;
 
 use super::rig::Rig;
@@ -111,6 +111,8 @@ impl Hooks for Receivers {
 pub struct Mailbox {
     pub messages: Arc<Mutex<Vec<Message>>>,
     pub tries: Arc<Mutex<usize>>,
+    /// To whom and under which name, of every try.
+    pub tried: Arc<Mutex<Vec<(String, String)>>>,
     pub refuses: Arc<Mutex<Option<MailError>>>,
 }
 
@@ -128,6 +130,7 @@ impl Mailbox {
 impl Mailer for Mailbox {
     async fn send(&self, message: &Message) -> Result<(), MailError> {
         *self.tries.lock().unwrap() += 1;
+        self.tried.lock().unwrap().push((message.to.clone(), message.id.clone()));
         match self.refuses.lock().unwrap().clone() {
             Some(error) => Err(error),
             None => {
@@ -239,6 +242,14 @@ impl Told {
         self.rig.app.store.execute(stmt.bind(id.as_str()).bind(now).bind(end)).await.unwrap();
         let stmt = sql("UPDATE domains SET certificate_until = $2 WHERE id = $1 AND claim = 'live'");
         self.rig.app.store.execute(stmt.bind(id.as_str()).bind(end)).await.unwrap();
+        self.rig.app.store.execute(expiry::touch(id)).await.unwrap();
+    }
+
+    /// Every name was changed behind the program's back.
+    pub async fn touch_all(&self) {
+        let stmt = sql("INSERT INTO expiry_looks (domain_id, due_at, touched) SELECT id, 0, 1 FROM domains WHERE id <> '' \
+             ON CONFLICT (domain_id) DO UPDATE SET due_at = 0, touched = expiry_looks.touched + 1");
+        self.rig.app.store.execute(stmt).await.unwrap();
     }
 
     /// The domain gets another certificate, as by a renewal, good for so long.
@@ -254,6 +265,7 @@ impl Told {
         self.rig.app.store.execute(stmt).await.unwrap();
         let stmt = sql("UPDATE domains SET certificate_id = $2, certificate_until = $3 WHERE id = $1");
         self.rig.app.store.execute(stmt.bind(id.as_str()).bind(new.as_str()).bind(now + life)).await.unwrap();
+        self.rig.app.store.execute(expiry::touch(id)).await.unwrap();
     }
 
     /// Events of this kind in the log.

@@ -69,6 +69,36 @@ proptest! {
         }
     }
 
+    /// What is asked for waits behind what is due, until it is due itself; where nobody asks for it any more it ends, unless the CA may
+    /// know of it, and takes nothing with it.
+    #[test]
+    fn a_replacement_waits_behind_what_is_due_and_ends_when_nobody_asks_for_it(s in situation(), o in order(), asked: bool, late in -90_000_i64..90_000) {
+        let mut s = Situation { domain: Domain { claim: Claim::Live, ..s.domain.clone() }, intent: None, notice: None, ..s };
+        s.tenant_status = TenantStatus::Active;
+        let Some(renewal) = &mut s.renewal else { return Ok(()) };
+        renewal.switch_at = None;
+        renewal.reissue = asked.then(|| "reissue".to_owned());
+        renewal.schedule.at = Moment::from_micros(NOW.micros() - late * 1_000_000);
+        let due = late >= 0;
+        let opened = Situation { order: None, ..s.clone() };
+        prop_assert_eq!(opened.lane_of(Purpose::Reissue, NOW), if due { Lane::Renewal } else { Lane::Bulk });
+        prop_assert_eq!(opened.lane_of(Purpose::Renew, NOW), Lane::Renewal);
+        let o = Order { purpose: Purpose::Reissue, lane: Lane::Bulk, ..o };
+        s.order = Some(o.clone());
+        let called = s.grant.as_ref().is_some_and(|g| g.state == GrantState::Used);
+        let reached = !(o.state == OrderState::Waiting || o.state == OrderState::Granted && !called);
+        let next = plan(&s, NOW);
+        prop_assert_eq!(next == Next::Change(Change::EndReissue), !asked && !reached, "{:?}", next);
+        let hurries = (asked || reached) && due && o.state == OrderState::Waiting;
+        prop_assert_eq!(next == Next::Change(Change::Hurry), hurries, "{:?}", next);
+        if next == Next::Change(Change::EndReissue) {
+            let out = change(&s, Change::EndReissue, None, NOW, &mut || [0; 10]);
+            prop_assert_eq!((out.domain.failures, &out.domain.certificate_id), (0, &s.domain.certificate_id));
+            let given = s.grant.as_ref().filter(|g| g.state == GrantState::Open).map(|g| Write::GrantReturned(g.id.clone(), GrantState::Open));
+            prop_assert_eq!(out.writes.iter().find(|w| matches!(w, Write::GrantReturned(..))), given.as_ref());
+        }
+    }
+
     /// An order that costs nothing needs a window that has begun and a CA that keeps to it; what it takes it gives back.
     #[test]
     fn what_costs_nothing_was_asked_for(s in situation(), o in order(), echoed: bool) {

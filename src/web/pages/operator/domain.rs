@@ -1,20 +1,29 @@
-//! `GET /operator/domains/{id}`: what its tenant sees, and its inside.
+//! `GET /operator/domains/{id}`: what its tenant sees, and its inside; and the form that ends a release.
 
 use askama::Template;
 use axum::extract::State;
-use axum::response::Html;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{Html, IntoResponse, Response};
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::line::Line;
 use super::{Operator, When, actor_move, actor_tone, claim_tone, claim_word, when};
+use crate::app::expect::Expect;
 use crate::app::explain::{self, Inside, OrderStory, Story};
 use crate::app::show::CheckView;
+use crate::app::undo::{self, ForceError};
+use crate::model::claim::Claim;
+use crate::model::domain::HoldingState;
 use crate::model::evidence::Verdict;
 use crate::model::id::DomainId;
 use crate::model::moment::Moment;
 use crate::store::fleet::lists;
 use crate::store::fleet::one::{self, HoldingRow};
-use crate::web::input::Id;
+use crate::web::auth::PageCaller;
+use crate::web::form;
+use crate::web::input::{Form, Id};
+use crate::web::pages::see;
 use crate::web::problem::{Problem, html};
 use crate::web::state::WebState;
 use crate::web::texts::{self as t, operator as o};
@@ -36,12 +45,55 @@ struct Page {
     holding: Option<HoldingRow>,
     others: Vec<Line>,
     own_page: String,
+    csrf: String,
+    /// Whether there is a release that can be ended.
+    can_end: bool,
+    /// What was wrong with the reason that was sent.
+    trouble: Option<&'static str>,
+}
+
+/// The form that ends a release.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::web) struct EndForm {
+    csrf: String,
+    reason: String,
+}
+
+/// `POST /operator/domains/{id}/end-release`
+pub(in crate::web) async fn post_end(
+    State(state): State<WebState>,
+    _: Operator,
+    reader: PageCaller,
+    Id(id): Id,
+    headers: HeaderMap,
+    Form(sent): Form<EndForm>,
+) -> Result<Response, Problem> {
+    let id: DomainId = id.parse().map_err(|_| Problem::no_domain())?;
+    form::check(&state, &headers, &reader, &sent.csrf)?;
+    match undo::force_release(&state.app, &id, &sent.reason, &Expect::ANY, &reader.actor).await {
+        Ok(_) => Ok(see(&state, &format!("/operator/domains/{id}"))),
+        Err(ForceError::NoReason) => {
+            let page = page(&state, &reader, &id, Some(o::end_release_refused())).await?;
+            Ok((StatusCode::UNPROCESSABLE_ENTITY, html(&page)?).into_response())
+        }
+        Err(e) => Err(e.into()),
+    }
 }
 
 /// `GET /operator/domains/{id}`
-pub(in crate::web) async fn show(State(state): State<WebState>, _: Operator, Id(id): Id) -> Result<Html<String>, Problem> {
+pub(in crate::web) async fn show(
+    State(state): State<WebState>,
+    _: Operator,
+    reader: PageCaller,
+    Id(id): Id,
+) -> Result<Html<String>, Problem> {
     let id: DomainId = id.parse().map_err(|_| Problem::no_domain())?;
-    let story = explain::story(&state.app, &state.settings.apex, &id, true).await?;
+    html(&page(&state, &reader, &id, None).await?)
+}
+
+async fn page(state: &WebState, reader: &PageCaller, id: &DomainId, trouble: Option<&'static str>) -> Result<Page, Problem> {
+    let story = explain::story(&state.app, &state.settings.apex, id, true).await?;
     let story = story.ok_or_else(Problem::no_domain)?;
     let mut story = visible::document(&story).map_err(|e| Problem::page_failed(&e))?;
     story.domain.events.truncate(EVENTS);
@@ -51,17 +103,21 @@ pub(in crate::web) async fn show(State(state): State<WebState>, _: Operator, Id(
     let holding = one::holding(&mut tx, &story.domain.hostname).await?;
     let mut others = lists::claims_on(&mut tx, &story.domain.hostname, OTHERS).await?;
     drop(tx);
-    others.retain(|row| row.id != id);
-    let page = Page {
+    others.retain(|row| row.id != *id);
+    let rests = holding.as_ref().is_some_and(|h| h.domain_id.as_ref() == Some(id) && h.state == HoldingState::Quarantined);
+    let can_end = story.domain.claim == Claim::Releasing || story.domain.claim == Claim::Released && rests;
+    Ok(Page {
         here: "domains",
         now,
         inside,
         holding,
         others: Line::all(&others, now),
-        own_page: state.domain_page(&id),
+        own_page: state.domain_page(id),
+        csrf: reader.csrf.clone(),
+        can_end,
+        trouble,
         story,
-    };
-    html(&page)
+    })
 }
 
 impl Page {

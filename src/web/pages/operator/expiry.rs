@@ -19,6 +19,8 @@ use crate::web::state::WebState;
 use crate::web::texts::operator as o;
 
 const DAY_SECONDS: i64 = 86_400;
+/// How wide a day is in the picture.
+const COLUMN: i64 = 10;
 /// Below the chart the next days are a table, the rest is told by weeks.
 const TABLE_DAYS: i64 = 30;
 
@@ -99,6 +101,7 @@ struct Page {
     ended: String,
     within: Vec<(i64, String)>,
     most: String,
+    width: i64,
     legend: Vec<(&'static str, &'static str)>,
     chart: Vec<Column>,
     days: Vec<Column>,
@@ -129,7 +132,8 @@ pub(in crate::web) async fn show(
     let ending = &snapshot.ending;
     let today = day_of(now);
     let on = |day: i64| ending.iter().find(|(d, _)| *d == day).map_or(0, |(_, n)| *n);
-    let most = (today..today + HORIZON_DAYS).map(on).max().unwrap_or(0);
+    let days = today..=today + HORIZON_DAYS;
+    let most = days.clone().map(on).max().unwrap_or(0);
     let causes = alerts::days_by_cause(&state.app.store, now + std::time::Duration::from_secs(200 * 86_400)).await?;
     let column = |day: i64, n: i64| {
         let of_day = causes.iter().filter(|(d, ..)| *d == day);
@@ -139,7 +143,7 @@ pub(in crate::web) async fn show(
             machine: Moment::from_secs(day.saturating_mul(DAY_SECONDS)).rfc3339()[..10].to_owned(),
             n: grouped(n),
             some: n > 0,
-            parts: parts((day - today) * 10, n, most, &by_cause),
+            parts: parts((day - today) * COLUMN, n, most, &by_cause),
         }
     };
     let week = |from: i64| column(from, (from..from + 7).map(on).sum());
@@ -151,9 +155,10 @@ pub(in crate::web) async fn show(
         within: [7, 14, 30].map(|days| (days, grouped(within(ending, now, days)))).to_vec(),
         most: grouped(most),
         legend: LEGEND.iter().map(|(class, tone)| (*tone, words_of(*class))).collect(),
-        chart: (today..today + HORIZON_DAYS).map(|day| column(day, on(day))).collect(),
+        width: (HORIZON_DAYS + 1) * COLUMN,
+        chart: days.map(|day| column(day, on(day))).collect(),
         days: (today..today + TABLE_DAYS).map(|day| column(day, on(day))).filter(|c| c.some).collect(),
-        weeks: (today + TABLE_DAYS..today + HORIZON_DAYS).step_by(7).map(week).filter(|c| c.some).collect(),
+        weeks: (today + TABLE_DAYS..=today + HORIZON_DAYS).step_by(7).map(week).filter(|c| c.some).collect(),
         rows: Line::all(&rows, now),
         next: cursor.map(|cursor| format!("/operator/expiry?{}", query(&[("cursor", &cursor)]))),
     };

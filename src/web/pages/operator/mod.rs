@@ -11,9 +11,12 @@ pub(in crate::web) mod domain;
 pub(in crate::web) mod domains;
 pub(in crate::web) mod edges;
 pub(in crate::web) mod expiry;
+pub(in crate::web) mod left_behind;
 mod line;
 pub(in crate::web) mod overview;
 pub(in crate::web) mod queue;
+pub(in crate::web) mod recovery;
+pub(in crate::web) mod tenant_remove;
 pub(in crate::web) mod tenants;
 
 use axum::extract::FromRequestParts;

@@ -147,11 +147,16 @@ texts! {
     remove_this = "Remove this domain…";
     on_its_way_out = "On its way out";
     delete_from_zone(zone) = "Delete these from the DNS of *{zone}*, if they are still there: a name that points to us without being served invites mistakes.";
+    undo = "Changed your mind?";
+    undo_lead(ends, full) = "The removal can be undone {ends} at the latest, until {full}. We look at your records; if they are still in place, visitors are served again with the certificate that was kept.";
+    undo_button = "Undo the removal";
+    undone = "The removal is undone. Edges are told right now.";
     remove_name(name) = "Remove {name}";
     remove_question(name) = "Remove {name}?";
     remove_at_once = "Visitors of this name are no longer served, at once.";
     remove_kept_back = "For 7 days the name is kept back: nobody else can take it over. Its certificate rests and is then destroyed.";
-    remove_anew = "To use the name again you claim it anew, with a new value to publish.";
+    remove_undo = "In those 7 days you can undo this on the page of the domain, without new records, as long as these are in place.";
+    remove_anew = "After that you claim the name anew to use it again, with a new value to publish.";
     remove_dns = "Your DNS still points to us until you change it. Delete these records, best before anything else: a name that points to a service which no longer serves it is an invitation to strangers.";
     remove_unproven = "The claim is withdrawn. Nobody was served under this name, so nobody loses anything.";
     remove_value = "The value to publish ends with it; claiming the name again gives a new one.";

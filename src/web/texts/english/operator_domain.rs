@@ -71,5 +71,52 @@ texts! {
     met = "the certificate in use was met";
     not_met = "the certificate in use was not met";
     others = "Other claims on this name";
+    end_release = "End the release";
+    end_release_lead = "The name is kept back because it was let go of a short while ago, or because its DNS still leads here. Ending that destroys its keys and certificate and makes the name free; the removal cannot be undone any more. Whoever wants the name proves it as always.";
+    end_release_reason = "Why, for the record";
+    end_release_button = "End the release now";
+    end_release_refused = "Say why, in up to 300 characters: it is kept in the history of the domain.";
+
+    // ---- Taking a tenant off board ----
+    leave_title(slug) = "Take {slug} off board";
+    leave_question(slug) = "Take {slug} off board?";
+    leave_for_ever = "There is no way back: the tenant, its tokens and its slug are gone for ever, and none of its names comes back.";
+    leave_names(open, serving) = "Its claims that stand ({open}, of which {serving} are served) are let go of. Visitors get the answer for unknown hosts, at once.";
+    leave_canonical(host) = "`{host}` is served no longer, and nobody else ever gets it, in any spelling.";
+    leave_tokens = "Its tokens, links and sessions end at once. Nothing is ordered or renewed for it, and its alerts end.";
+    leave_rests = "Each name rests for 7 days before its keys and certificate are destroyed, and is kept back for as long as its DNS leads here. Another tenant needs a proof of its own.";
+    leave_dangling = "Names that still lead here are listed under “Left behind”, and told of once a week until their records are gone.";
+    leave_type(slug) = "Type {slug} to confirm";
+    leave_button = "Take it off board";
+    leave_keep = "Keep it";
+    leave_wrong_slug = "That is not the slug of this tenant; nothing was done.";
+    take_off_board = "Take this tenant off board…";
+
+    // ---- Recovery ----
+    recovery = "Recovery";
+    no_recovery = "No recovery is under way: edges take exactly what is stored.";
+    recovery_lead = "The database was restored. Edges keep what they have and add what they are told; nothing is ordered or newly served for a name before its records were seen again. Declared";
+    recovery_edges = "Edges";
+    recovery_edges_of(taken, behind) = "{taken} have taken what is stored, {behind} have not";
+    recovery_unsettled = "Still to be settled";
+    recovery_let_go = "Let go of after the copy, and again";
+    recovery_unknown = "Served by edges, not known here";
+    recovery_newer = "With a certificate that only edges have";
+    recovery_names = "Names that edges serve with what is not stored";
+    recovery_end = "End the recovery";
+    recovery_end_lead(lost) = "Edges then take exactly what is stored and let go of everything else. Names that lose what serves them now: {lost}. Those that are not known here must be claimed anew; the others get a new certificate.";
+    recovery_end_button = "End the recovery";
+
+    // ---- Names left behind ----
+    names_left_behind = "Left behind";
+    left_behind_lead = "Names that were let go of and whose DNS still leads here. Edges answer for them as for any unknown host; whoever left them behind is reminded once a week.";
+    none_left_behind = "There are none.";
+    left_behind_caption = "Names by which nobody is served and that still lead here";
+    leads_to = "Record to delete leads to";
+    left_by = "Left by";
+    its_tenant = "its tenant";
+    let_go_of = "Let go of";
+    dangles_since = "Seen here since";
+    reminded = "Reminded";
     timeline = "Timeline";
 }

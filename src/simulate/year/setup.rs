@@ -1,0 +1,77 @@
+//! What a year begins with: edges, the CA, the receiver of webhooks.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::super::SimulationError;
+use super::super::world::{SERVER, World};
+use super::YearOptions;
+use super::ca::MoodyCa;
+use super::edges::{Edge, Fleet};
+use super::names::ca_may_issue;
+use super::receiver::Receiver;
+use super::run::DAY;
+use crate::app::notify::{Notifier, NotifySettings};
+use crate::app::webhooks::{self, NewWebhook};
+use crate::mint;
+use crate::model::feed::Position;
+use crate::model::hook_url::HookRules;
+use crate::model::id::EdgeId;
+use crate::model::ledger;
+use crate::sandbox::ca::{Limit, Rate};
+use crate::store::edges;
+
+/// What the platform's place is told.
+const KINDS: [&str; 9] = [
+    "certificate_ending",
+    "certificate_safe",
+    "tie_held",
+    "tie_weakened",
+    "tie_lost",
+    "handed_over",
+    "removed",
+    "alert_raised",
+    "alert_resolved",
+];
+const RECEIVER: &str = "receiver.test";
+
+/// Another edge beside the one that the world has, which may lag.
+pub(super) async fn fleet(world: &World) -> Result<Fleet, SimulationError> {
+    let app = &world.app;
+    let epoch = world.cursor.epoch;
+    let id = mint!(app.env, EdgeId);
+    app.store.execute(edges::insert(&id, "edge-2", &[2], &[2], app.env.now())).await?;
+    let all = [world.edge.clone(), id].into_iter().map(|id| Edge::new(id, Position { epoch, seq: 0 })).collect();
+    let preflight = world.front.shown().preflight.take().ok_or(SimulationError::NoKey)?;
+    Ok(Fleet::new(all, preflight, app.env.now()))
+}
+
+pub(super) fn ca(options: &YearOptions, world: &World, fleet: &Fleet) -> Arc<MoodyCa> {
+    let direct = Arc::clone(&world.direct);
+    {
+        let mut state = direct.state();
+        state.live_for(DAY * options.certificate_days, Duration::from_secs(3600));
+        let of = |limit: ledger::Limit| Rate { burst: limit.burst, per: Duration::from_secs(limit.per_secs) };
+        state.allow(Limit::NewOrders, of(options.limits.orders));
+        state.allow(Limit::RegisteredDomain, of(options.limits.registered_domain));
+        state.allow(Limit::ExactSet, of(options.limits.exact_set));
+    }
+    let (zones, front) = (world.zones.clone(), fleet.clone());
+    direct.fetch_by(Arc::new(move |host, token| if ca_may_issue(&zones, host) { front.answer(token) } else { None }));
+    let odd_percent = u64::from(options.hostile_percent.min(1));
+    Arc::new(MoodyCa::new(direct, world.gate.clone(), &world.hand, options.latest, odd_percent))
+}
+
+/// The platform's place, and whoever sends to it.
+pub(super) async fn notifier(world: &World, receiver: &Receiver) -> Result<Notifier, SimulationError> {
+    let app = &world.app;
+    world.zones.add_zone(RECEIVER, &format!("ns.{RECEIVER}"), SERVER);
+    world.zones.add(&format!("hooks.{RECEIVER}. 60 IN A 203.0.113.7"))?;
+    let kinds: Vec<String> = KINDS.iter().map(|kind| (*kind).to_owned()).collect();
+    let url = format!("https://hooks.{RECEIVER}/alerts");
+    let mut tx = app.store.begin().await?;
+    let new = NewWebhook { tenant: None, url: &url, kinds: &kinds };
+    webhooks::add_in(&mut tx, app, &HookRules::default(), new, "simulation").await?;
+    tx.commit().await?;
+    Ok(Notifier::new(world.worker("notifier"), Arc::new(receiver.clone()), None, NotifySettings::default()))
+}

@@ -1,0 +1,86 @@
+//! Takeover, tried in earnest: random tenants, claims, edits of DNS, removals, lapses, silence, and a judge that knows nothing of
+//! how the product decides.
+//!
+//! `NAMEPLATE_TAKEOVER_STEPS=1000000 cargo test --test it takeover` walks further; `NAMEPLATE_TAKEOVER_SEED=7` walks elsewhere.
+
+mod engine;
+mod oracle;
+mod pure;
+mod rows;
+mod stories;
+
+use std::collections::BTreeMap;
+
+use pure::Walk;
+use rows::Broken;
+
+/// Steps of all pure walks together, where nothing else is said.
+const STEPS: usize = 100_000;
+/// Steps of one walk: rows are never deleted, so a longer one only gets slower.
+const OF_ONE: usize = 4_000;
+
+fn number(variable: &str, otherwise: usize) -> usize {
+    std::env::var(variable).map_or(otherwise, |n| n.parse().unwrap_or_else(|e| panic!("{variable}={n}: {e}")))
+}
+
+#[test]
+fn no_walk_of_a_hundred_thousand_steps_gives_a_name_to_whom_it_is_not() {
+    let (steps, first) = (number("NAMEPLATE_TAKEOVER_STEPS", STEPS), number("NAMEPLATE_TAKEOVER_SEED", 1));
+    let (mut taken, mut seed, mut seen) = (0, u64::try_from(first).unwrap(), BTreeMap::new());
+    while taken < steps {
+        let mut walk = Walk::new(seed, Broken::Nothing);
+        if let Err(why) = walk.run(OF_ONE.min(steps - taken).max(1)) {
+            panic!("seed {seed}: {why}");
+        }
+        for (what, n) in walk.oracle.seen {
+            *seen.entry(what).or_insert(0) += n;
+        }
+        taken += walk.steps;
+        seed += 1;
+    }
+    for what in ["held", "live", "another holds", "handed over", "untied", "lost its proof", "returned", "forced", "free"] {
+        assert!(seen.get(what).is_some_and(|n| *n > 0), "too little happened in {taken} steps: {what} of {seen:?}");
+    }
+}
+
+/// Each way to break what keeps names safe is seen by the judge.
+#[test]
+fn the_judge_sees_every_break() {
+    for (broken, words) in [
+        (Broken::TakesFromAnyone, ""),
+        (Broken::SilenceIsAbsence, ""),
+        (Broken::RouteStays, "is routed to"),
+        (Broken::WayIsProof, ""),
+        (Broken::TieIsForEver, "far longer than the grace"),
+        (Broken::FormerForgotten, ""),
+    ] {
+        let found = (1..60).find_map(|seed| Walk::new(seed, broken).run(OF_ONE).err());
+        let said = found.unwrap_or_else(|| panic!("{broken:?} goes unseen"));
+        assert!(said.contains(words), "{broken:?}: {said}");
+    }
+}
+
+/// Turns of the walks through the whole engine, where nothing else is said.
+const TURNS: usize = 3_000;
+const TURNS_OF_ONE: usize = 500;
+
+#[tokio::test]
+async fn no_walk_through_the_engine_gives_a_name_to_whom_it_is_not() {
+    let turns = number("NAMEPLATE_TAKEOVER_TURNS", TURNS);
+    let (mut taken, mut caught_up, mut seen) = (0, 0, BTreeMap::new());
+    let mut seed = u64::try_from(number("NAMEPLATE_TAKEOVER_SEED", 1)).unwrap();
+    while taken < turns {
+        let mut walk = engine::Walk::new(seed).await;
+        if let Err(why) = walk.run(TURNS_OF_ONE.min(turns - taken).max(1)).await {
+            panic!("seed {seed}: {why}");
+        }
+        for (what, n) in walk.oracle.seen {
+            *seen.entry(what).or_insert(0) += n;
+        }
+        (taken, caught_up, seed) = (taken + walk.turns, caught_up + walk.caught_up, seed + 1);
+    }
+    for what in ["held", "live", "another holds", "returned", "restored"] {
+        assert!(seen.get(what).is_some_and(|n| *n > 0), "too little happened in {taken} turns: {what} of {seen:?}");
+    }
+    assert!(caught_up > turns / 50, "the late edge followed {caught_up} times in {taken} turns");
+}
