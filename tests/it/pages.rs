@@ -333,7 +333,7 @@ async fn another_tenants_domain_answers_as_an_unknown_one_on_every_page() {
         assert_eq!(answers[0], answers[1], "{}", route.path);
         walked += 1;
     }
-    assert_eq!(walked, 9);
+    assert_eq!(walked, 10);
     assert_eq!(web.rig.domain_text(&theirs.parse().unwrap(), "claim").await.unwrap(), "awaiting_dns");
     let principal = Principal::Tenant(other);
     assert!(!principal.may_touch(&acme));

@@ -47,9 +47,9 @@ async fn simulate_year_one_seed_makes_one_history() {
         told["wall_s"] = Value::Null;
         told
     };
-    let first = holds(small(10, 60, 20, 100, 5)).await;
-    assert_eq!(told(&first), told(&holds(small(10, 60, 20, 100, 5)).await));
-    assert_ne!(told(&first), told(&holds(small(10, 60, 20, 100, 6)).await));
+    let first = holds(small(6, 40, 20, 100, 5)).await;
+    assert_eq!(told(&first), told(&holds(small(6, 40, 20, 100, 5)).await));
+    assert_ne!(told(&first), told(&holds(small(6, 40, 20, 100, 6)).await));
 }
 
 #[tokio::test]
@@ -67,7 +67,7 @@ async fn simulate_year_holds_whatever_the_seed() {
 #[tokio::test]
 async fn simulate_year_holds_with_certificates_of_six_days() {
     for seed in [21, 22] {
-        let report = holds(small(12, 30, 6, 100, seed)).await;
+        let report = holds(small(10, 24, 6, 100, seed)).await;
         assert!(report.renewals > 30, "{report:?}");
     }
 }

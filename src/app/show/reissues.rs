@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::words;
 use crate::app::fleet;
 use crate::app::reissue::{Begun, due};
 use crate::env::Env;
@@ -80,7 +81,7 @@ pub struct Progress {
     /// Who asked for it.
     pub actor: String,
     /// `selecting`, `under_way`, `finished` or `cancelled`.
-    #[schema(inline)]
+    #[schema(schema_with = words::reissue_state)]
     pub state: State,
     /// How many certificates it is about; more may come while it is selecting.
     pub certificates: i64,
@@ -109,7 +110,7 @@ pub struct Progress {
 }
 
 /// Where a replacement stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the words are explained where they are used")]
 pub enum State {
@@ -120,6 +121,8 @@ pub enum State {
 }
 
 impl State {
+    pub(super) const ALL: &[State] = &[State::Selecting, State::UnderWay, State::Finished, State::Cancelled];
+
     fn of(row: &ReissueRow) -> State {
         match row {
             _ if row.cancelled_at.is_some() => State::Cancelled,

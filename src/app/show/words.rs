@@ -3,6 +3,7 @@
 use serde::Serialize;
 use utoipa::openapi::schema::{Array, ArrayBuilder, Object, ObjectBuilder, SchemaType, Type};
 
+use super::reissues;
 use crate::model::alert::cause::Class;
 use crate::model::alert::kinds;
 use crate::model::bulk::{Format, Hold, ImportState, Verdict as RowVerdict};
@@ -95,6 +96,11 @@ pub fn import_format() -> Object {
 pub fn import_state() -> Object {
     let seen: Vec<ImportState> = ImportState::ALL.iter().copied().filter(|s| *s != ImportState::Broken).collect();
     set(&seen)
+}
+
+/// How far a replacement is.
+pub(super) fn reissue_state() -> Object {
+    set(reissues::State::ALL)
 }
 
 pub(super) fn hold() -> Object {

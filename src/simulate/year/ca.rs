@@ -102,9 +102,10 @@ impl MoodyCa {
     }
 }
 
-/// A number by a certificate's id, whose serial number is drawn (FNV-1a).
+/// A number by a certificate's serial number, which is drawn (FNV-1a). The rest of its id comes of the CA's key, which no seed makes.
 fn drawn_by(id: &str) -> u64 {
-    id.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+    let serial = id.rsplit_once('.').map_or(id, |(_, serial)| serial);
+    serial.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
 
 fn error(call: Call, kind: Kind) -> AcmeError {

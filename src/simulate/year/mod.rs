@@ -79,6 +79,13 @@ pub enum Sabotage {
     StopRenewals,
 }
 
+impl Sabotage {
+    /// Without renewals there are alerts to be swallowed, or doubled.
+    fn stops_renewals(self) -> bool {
+        matches!(self, Sabotage::StopRenewals | Sabotage::SwallowAlerts | Sabotage::DoubleAlerts)
+    }
+}
+
 impl YearOptions {
     /// A year of so many names at Let's Encrypt.
     pub fn of(domains: usize, seed: u64, start: Moment) -> Self {

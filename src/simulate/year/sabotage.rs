@@ -1,17 +1,24 @@
 //! What tests do to the world behind the application's back, so that each judge is seen to notice.
 
+use std::time::Duration;
+
 use super::super::SimulationError;
 use super::Sabotage;
 use super::run::Run;
-use crate::model::moment::Moment;
 use crate::store::sql;
 
 /// The day on which it happens: names are served by then.
 const DAY: u32 = 20;
 
-/// Does it, if it is the day.
+/// Does it, if it is the day; what stops renewals does so every day from then on, since they begin anew by themselves.
 pub(super) async fn at(run: &mut Run, day: u32) -> Result<(), SimulationError> {
-    let Some(what) = run.options.sabotage.filter(|_| day == DAY) else { return Ok(()) };
+    let Some(what) = run.options.sabotage.filter(|_| day >= DAY) else { return Ok(()) };
+    if what.stops_renewals() {
+        put_off(run).await?;
+    }
+    if day > DAY {
+        return Ok(());
+    }
     let app = &run.world.app;
     let served = |name: &&super::names::Name| name.trouble.is_none() && name.wanted.is_some();
     let Some(name) = run.names.all().iter().find(served).cloned() else { return Ok(()) };
@@ -37,18 +44,17 @@ pub(super) async fn at(run: &mut Run, day: u32) -> Result<(), SimulationError> {
         Sabotage::Free => {
             app.store.execute(sql("UPDATE holdings SET state = 'free' WHERE hostname = $1").bind(host)).await?;
         }
-        // Without renewals there are alerts to be swallowed, or doubled.
-        Sabotage::StopRenewals | Sabotage::SwallowAlerts | Sabotage::DoubleAlerts => {
-            let never = Moment::NEVER;
-            let stmt = sql("UPDATE renewals SET renew_at = $1, poll_at = $1, switch_at = NULL");
-            app.store.execute(stmt.bind(never)).await?;
-            app.store.execute(sql("UPDATE domains SET due_at = $1 WHERE claim = 'live'").bind(never)).await?;
-        }
-    }
-    match what {
         Sabotage::SwallowAlerts => run.receiver.swallow(),
         Sabotage::DoubleAlerts => run.receiver.double(),
-        _ => {}
+        Sabotage::StopRenewals => {}
     }
+    Ok(())
+}
+
+/// Puts off by a day and a half whatever would lead to a renewal: no further, since nobody would believe it.
+async fn put_off(run: &Run) -> Result<(), SimulationError> {
+    let (store, until) = (&run.world.app.store, run.world.now() + Duration::from_secs(36 * 3600));
+    store.execute(sql("UPDATE renewals SET renew_at = $1, poll_at = $1, switch_at = NULL").bind(until)).await?;
+    store.execute(sql("UPDATE domains SET due_at = $1 WHERE claim = 'live'").bind(until)).await?;
     Ok(())
 }

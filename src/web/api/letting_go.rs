@@ -9,6 +9,7 @@ use super::domains::{DomainBody, body, own_domain};
 use super::{Page, cursor_text, is_full, next_page, page_length, wrong_cursor};
 use crate::app::undo::{self, ForceError, UndoError};
 use crate::model::conclude::RefusedUndo;
+use crate::model::hostname::Hostname;
 use crate::store::resting::{self, RestingRow};
 use crate::web::auth::ApiCaller;
 use crate::web::freshness::IfMatch;
@@ -177,12 +178,10 @@ pub(in crate::web) async fn list_left_behind(
 ) -> Result<impl IntoResponse, Problem> {
     caller.operator()?;
     let limit = page_length(query.limit)?;
-    let after = cursor_text(query.cursor.as_deref())?;
-    if after.as_ref().is_some_and(|name| !name.bytes().all(|b| b.is_ascii_graphic())) {
-        return Err(wrong_cursor());
-    }
+    let name = |text: String| Hostname::parse(&text, &state.settings.rules).map_err(|_| wrong_cursor());
+    let after = cursor_text(query.cursor.as_deref())?.map(name).transpose()?;
     let mut tx = state.app.store.read().await?;
-    let rows = resting::dangling(&mut tx, after.as_deref().unwrap_or(""), limit).await?;
+    let rows = resting::dangling(&mut tx, after.as_ref().map_or("", Hostname::as_str), limit).await?;
     drop(tx);
     let items: Vec<LeftBehindBody> = rows.iter().map(LeftBehindBody::of).collect();
     let last = items.last().map(|last| last.hostname.clone());
