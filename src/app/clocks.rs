@@ -35,6 +35,7 @@ pub async fn mend(app: &App) -> Result<u64, AppError> {
         }
     }
     back += ahead::work(&app.store, now).await?;
+    back += ahead::telling(&app.store, now).await?;
     for issuer in issuers::list(&app.store).await? {
         for (limit, numbers) in &issuer.limits {
             back += ahead::ledger(&app.store, &issuer.id, *limit, *numbers, now).await?;

@@ -15,6 +15,7 @@ use crate::model::moment::Moment;
 use crate::model::outcome::NewEvent;
 use crate::store::reissues::{self, GivenUp, ReissueRow, Selected, Selection};
 use crate::store::{Store, StoreResult, Tx};
+use crate::telemetry::Chain;
 
 /// Names are looked at anew before they are ordered for: so many a second begin.
 const A_SECOND: u32 = 10;
@@ -129,20 +130,23 @@ pub async fn cancel(store: &Store, env: &Env, id: &str, actor: &str) -> StoreRes
 /// One round: whatever was begun and stopped on the way goes on, and what is done is told.
 pub async fn round(app: &App) -> Result<(), AppError> {
     for row in reissues::open(&app.store).await? {
-        if row.cancelled_at.is_some() {
-            while reissues::unmark(&app.store, &row.id, app.env.now()).await? {}
-        } else if row.marking.is_some() {
-            go_on(&app.store, &row.id).await?;
-        } else if row.left == 0 {
-            let told = news(
-                FINISHED,
-                "nameplate",
-                "everything that was to be replaced is replaced".to_owned(),
-                &row.id,
-                Some(&row),
-            );
-            reissues::finish(&app.store, &row.id, &mint!(app.env, EventId), &told, app.env.now()).await?;
+        // What is wrong with one keeps no other back.
+        if let Err(error) = one(app, &row).await {
+            tracing::warn!(error = %Chain(&error), reissue.id = row.id, "a replacement could not be gone on with; trying again");
         }
+    }
+    Ok(())
+}
+
+async fn one(app: &App, row: &ReissueRow) -> Result<(), AppError> {
+    if row.cancelled_at.is_some() {
+        while reissues::unmark(&app.store, &row.id, app.env.now()).await? {}
+    } else if row.marking.is_some() {
+        go_on(&app.store, &row.id).await?;
+    } else if row.left == 0 {
+        let said = "everything that was to be replaced is replaced".to_owned();
+        let told = news(FINISHED, "nameplate", said, &row.id, Some(row));
+        reissues::finish(&app.store, &row.id, &mint!(app.env, EventId), &told, app.env.now()).await?;
     }
     Ok(())
 }

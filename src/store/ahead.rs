@@ -94,6 +94,58 @@ pub async fn work(store: &Store, now: Moment) -> StoreResult<u64> {
     Ok(back)
 }
 
+/// No try of a delivery or a message, and no rest of an address, is put off for longer.
+const PUT_OFF: Duration = Duration::from_secs(2 * 86_400);
+
+/// Puts back what is to be told, and when places may be asked; makes names due whose alerts were raised at a time that has not come.
+/// How many rows.
+pub async fn telling(store: &Store, now: Moment) -> StoreResult<u64> {
+    let mut back = 0;
+    for stmt in [
+        sql("UPDATE webhook_endpoints SET not_before = $2 WHERE not_before > $1").bind(now + AHEAD * 2).bind(now),
+        sql("UPDATE alerts SET clear_since = NULL WHERE resolved_at IS NULL AND domain_id IS NULL AND clear_since > $1")
+            .bind(now + AHEAD),
+    ] {
+        back += store.execute(stmt).await?;
+    }
+    let waiting = [
+        (
+            sql("SELECT 1 AS found FROM deliveries WHERE state = 'pending' \
+                 AND (leased_until > $1 OR due_at > $2 OR attempts = 0 AND due_at > $1) LIMIT 1"),
+            sql("UPDATE deliveries SET due_at = CASE WHEN due_at > $3 THEN $3 ELSE due_at END, leased_until = 0 \
+                 WHERE state = 'pending' AND (endpoint_id, event_id) IN (SELECT d.endpoint_id, d.event_id FROM deliveries d \
+                   WHERE d.state = 'pending' AND (d.leased_until > $1 OR d.due_at > $2 OR d.attempts = 0 AND d.due_at > $1) LIMIT $4)"),
+        ),
+        (
+            sql("SELECT 1 AS found FROM mail_items WHERE state = 'pending' AND (leased_until > $1 OR due_at > $2) LIMIT 1"),
+            sql("UPDATE mail_items SET due_at = CASE WHEN due_at > $3 THEN $3 ELSE due_at END, leased_until = 0 \
+                 WHERE state = 'pending' AND (address, whose, event_id) IN (SELECT m.address, m.whose, m.event_id FROM mail_items m \
+                   WHERE m.state = 'pending' AND (m.leased_until > $1 OR m.due_at > $2) LIMIT $4)"),
+        ),
+    ];
+    for (any, put_back) in waiting {
+        // Looked for without a lock first: there is something once in years.
+        while !store.query(any.clone().bind(now + AHEAD).bind(now + PUT_OFF)).await?.is_empty() {
+            let page = put_back.clone().bind(now + AHEAD).bind(now + PUT_OFF).bind(now).bind(PAGE);
+            match store.execute(page).await? {
+                0 => break,
+                many => back += many,
+            }
+        }
+    }
+    let mut tx = store.begin().await?;
+    let names =
+        sql("INSERT INTO expiry_looks (domain_id, due_at, touched) SELECT DISTINCT a.domain_id, 0, 1 FROM alerts a \
+           WHERE a.resolved_at IS NULL AND a.domain_id IS NOT NULL AND a.raised_at > $1 \
+         ON CONFLICT (domain_id) DO UPDATE SET due_at = 0, touched = expiry_looks.touched + 1");
+    tx.execute(names.bind(now + AHEAD)).await?;
+    let raised =
+        sql("UPDATE alerts SET raised_at = $2 WHERE resolved_at IS NULL AND domain_id IS NOT NULL AND raised_at > $1");
+    back += tx.execute(raised.bind(now + AHEAD).bind(now)).await?;
+    tx.commit().await?;
+    Ok(back)
+}
+
 /// What was spent of an issuer's limits at a time that has not come counts as spent now: all of it. How many rows.
 pub async fn ledger(store: &Store, issuer: &IssuerId, limit: LimitName, numbers: Limit, now: Moment) -> StoreResult<u64> {
     let whole = Duration::from_secs(numbers.per_secs);

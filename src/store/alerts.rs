@@ -86,12 +86,17 @@ pub fn insert(a: &AlertRow, next_at: Option<Moment>) -> Stmt {
     .bind(a.topic.as_str())
 }
 
-/// The alert of this domain, certificate and threshold that ended because the name was let go of, which was undone since: it is
-/// open again. Gives its id.
+/// The alert of this domain, certificate and threshold that ended because the name was let go of, which was undone since, or because
+/// a clock was wrong, as was one that took its place: it is open again. Gives its id.
 pub async fn reopen(tx: &mut Tx, a: &AlertRow) -> StoreResult<Option<AlertId>> {
-    let stmt = sql("UPDATE alerts SET resolved_at = NULL, resolution = NULL, resolved_event = NULL, raised_event = $4, said = $5, \
-           cause = $6, raised_at = $7 WHERE domain_id = $1 AND certificate_id = $2 AND threshold = $3 AND resolution = 'let_go' \
-         RETURNING id")
+    let stmt = sql(
+        "UPDATE alerts SET resolved_at = NULL, resolution = NULL, resolved_event = NULL, raised_event = $4, said = $5, \
+           cause = $6, raised_at = $7 \
+         WHERE domain_id = $1 AND certificate_id = $2 AND threshold = $3 \
+           AND (resolution IN ('let_go', 'mistaken') OR resolution = 'escalated' AND NOT EXISTS (SELECT 1 FROM alerts o \
+             WHERE o.domain_id = $1 AND o.certificate_id = $2 AND o.resolved_at IS NULL)) \
+         RETURNING id",
+    )
     .bind(a.domain_id.as_ref().map(|d| d.as_str()))
     .bind(a.certificate_id.as_ref().map(|c| c.as_str()))
     .bind(a.threshold)

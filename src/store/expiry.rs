@@ -108,11 +108,13 @@ pub fn done(due: &Due) -> Stmt {
 /// Certificates that edges were seen to serve instead of the one that the domain has, with at most `percent` hundredths of their
 /// lifetime left, and of which no alert tells as tightly as it should by now: whatever is stored, this is what visitors get.
 pub async fn served_instead(store: &Store, percent: i64, now: Moment, limit: i64) -> StoreResult<Vec<Ending>> {
+    // From the few exceptions to their names, never from all live names.
     let stmt = sql("SELECT DISTINCT d.id AS domain_id, d.tenant_id, d.hostname, d.standing, c.id AS certificate_id, \
            c.not_before, c.not_after, NULL AS order_state, NULL AS issuer \
-         FROM rollout_exceptions x JOIN domains d ON d.certificate_id = x.certificate_id AND d.claim = 'live' \
-         JOIN certificates c ON c.domain_id = d.id AND c.id <> d.certificate_id AND x.observed LIKE '%' || c.serial || '%' \
-         WHERE c.not_after - (c.not_after - c.not_before) / 100 * $1 <= $2 \
+         FROM rollout_exceptions x CROSS JOIN domains d CROSS JOIN certificates c \
+         WHERE d.certificate_id = x.certificate_id AND d.claim = 'live' \
+           AND c.domain_id = d.id AND c.id <> d.certificate_id AND x.observed LIKE '%' || c.serial || '%' \
+           AND c.not_after - (c.not_after - c.not_before) / 100 * $1 <= $2 \
            AND NOT EXISTS (SELECT 1 FROM alerts a WHERE a.domain_id = d.id AND a.certificate_id = c.id \
              AND (a.next_at IS NULL OR a.next_at > $2)) \
          ORDER BY d.id LIMIT $3")
@@ -144,6 +146,13 @@ pub async fn stale(tx: &mut Tx, name: &DomainId) -> StoreResult<Vec<Stale>> {
            AND (d.claim <> 'live' OR COALESCE(d.certificate_id, '') <> a.certificate_id) ORDER BY a.id");
     let rows = tx.fetch_all(stmt.bind(name.as_str())).await?;
     rows.iter().map(|r| Ok(Stale { alert: alert(r)?, live: r.int("live")? == 1, served: r.int("served")? == 1 })).collect()
+}
+
+/// Open alerts of the certificate that a name has.
+pub async fn open_of(tx: &mut Tx, of: &Ending) -> StoreResult<Vec<AlertRow>> {
+    let stmt = sql("SELECT a.*, d.hostname FROM alerts a JOIN domains d ON d.id = a.domain_id \
+         WHERE a.domain_id = $1 AND a.certificate_id = $2 AND a.resolved_at IS NULL ORDER BY a.id");
+    tx.fetch_all(stmt.bind(of.domain_id.as_str()).bind(of.certificate_id.as_str())).await?.iter().map(alert).collect()
 }
 
 /// Makes every name due where the thresholds are others than those that its moment was found by.

@@ -105,10 +105,13 @@ pub async fn number(tx: &mut Tx, owner: &str, now: Moment, limit: i64) -> StoreR
             )
             .bind(last_seq)
             .bind(limit),
-            // Ids of one millisecond are in no order; what happened to one domain is.
+            // Ids of one millisecond are in no order; what happened to one domain is, whatever the clocks of those who wrote it said.
             sql("UPDATE events SET position = numbered.n FROM (SELECT w.id, \
-                   $1 + ROW_NUMBER() OVER (ORDER BY w.at, COALESCE(w.domain_seq, 0), w.id) AS n \
-                 FROM (SELECT id, at, domain_seq FROM events WHERE position IS NULL ORDER BY id LIMIT $2) AS w) AS numbered \
+                   $1 + ROW_NUMBER() OVER (ORDER BY w.since, COALESCE(w.domain_seq, 0), w.id) AS n \
+                 FROM (SELECT e.id, e.domain_seq, CASE WHEN e.domain_id IS NULL THEN e.at \
+                     ELSE MAX(e.at) OVER (PARTITION BY e.domain_id ORDER BY e.domain_seq) END AS since \
+                   FROM (SELECT id, at, domain_id, domain_seq FROM events WHERE position IS NULL ORDER BY id LIMIT $2) AS e) AS w) \
+                 AS numbered \
                  WHERE events.id = numbered.id")
             .bind(last_position)
             .bind(limit),

@@ -64,8 +64,8 @@ async fn all_of(store: &Store, step: Step, keep: Keep, now: Moment) -> StoreResu
             Step::ForTheGone => {
                 sql("UPDATE deliveries SET state = 'dropped', said = 'its tenant is gone', done_at = $1, leased_until = 0 \
                      WHERE state = 'pending' AND (endpoint_id, event_id) IN (SELECT d.endpoint_id, d.event_id FROM offboardings o \
-                       JOIN webhook_endpoints w ON w.tenant_id = o.tenant_id \
-                       JOIN deliveries d ON d.endpoint_id = w.id AND d.state = 'pending' LIMIT $2)")
+                       CROSS JOIN webhook_endpoints w CROSS JOIN deliveries d \
+                       WHERE w.tenant_id = o.tenant_id AND d.endpoint_id = w.id AND d.state = 'pending' LIMIT $2)")
                 .bind(now)
                 .bind(BATCH)
             }

@@ -212,6 +212,15 @@ pub fn took(id: &WebhookId, now: Moment) -> Stmt {
     .bind(now)
 }
 
+/// Nothing waits for it any more, as all that it did not take was over by then: what comes next meets it as if it were new, for
+/// nobody knows how it has been meanwhile.
+pub fn rested(id: &WebhookId) -> Stmt {
+    sql("UPDATE webhook_endpoints SET failures = 0, failing_since = NULL, refused_for = 0, silent_for = 0, not_before = 0 \
+         WHERE id = $1 AND failures > 0 \
+           AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.endpoint_id = $1 AND d.state = 'pending')")
+    .bind(id.as_str())
+}
+
 /// For how long a place has failed, counted from try to try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failing {

@@ -6,11 +6,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use nameplate::app;
+use nameplate::acme::{AcmeError, Kind};
+use nameplate::app::expect::Expect;
+use nameplate::app::{self, Settings, reissue};
 use nameplate::model::alert::kinds::{Heard, KINDS};
 use nameplate::model::hostname::Hostname;
 use nameplate::model::ledger::Limit;
+use nameplate::model::letting_go::{LettingGo, Revoke};
 use nameplate::reach::{Answer, Place, Reach, Reply, Served};
+use nameplate::sandbox::ca::Windows;
+use nameplate::store::reissues::Selection;
 
 use crate::preflight::{OURS, claimed, prove, world};
 use crate::support::met::Met;
@@ -127,6 +132,65 @@ async fn troubles() -> Rig {
     rig
 }
 
+/// Certificates that are replaced out of turn: the CA does not know the one in use, what waits is given up, a tie is lost on the way.
+async fn replaced() -> Rig {
+    use crate::support::renewals::{live_names, refusal, untie};
+    let rig = Rig::new(366).await;
+    rig.ca.windows(Windows::None);
+    let names = live_names(&rig, 2).await;
+    let all = Selection::Issuer("main".to_owned());
+    let begin = async || reissue::begin_now(&rig.app.store, &rig.env, &all, "operator").await.unwrap();
+    rig.ca.refuse([refusal(409, "alreadyReplaced")]);
+    begin().await;
+    rig.pass(2 * HOUR).await;
+    rig.ca.refuse(std::iter::repeat_n(AcmeError { kind: Kind::Failed, ..refusal(503, "serverInternal") }, 10_000));
+    let begun = begin().await;
+    rig.pass(HOUR).await;
+    reissue::cancel(&rig.app.store, &rig.env, begun.id.as_str(), "operator").await.unwrap();
+    rig.pass(HOUR).await;
+    begin().await;
+    rig.pass(HOUR / 2).await;
+    untie(&rig, &names[0].0, &names[0].1).await;
+    app::check::check_now(&rig.app, &names[0].0, "tenant").await.unwrap();
+    rig.pass(HOUR / 2).await;
+    rig
+}
+
+/// Names that are let go of: taken back, let go of again and led here for weeks; and one whose release an operator ends.
+async fn left() -> Rig {
+    let mut rig = Rig::new(367).await;
+    let letting_go = LettingGo { revoke: Revoke::Always, ..LettingGo::default() };
+    rig.app.settings = Arc::new(Settings { letting_go, ..Settings::clone(&rig.app.settings) });
+    let tenant = rig.tenant("acme").await;
+    let mut ids = Vec::new();
+    for name in ["shop.acme.test", "www.acme.test"] {
+        let id = rig.claim(&tenant, name).await;
+        rig.publish(&id, name).await;
+        rig.until_active(&id, HOUR).await;
+        ids.push(id);
+    }
+    app::remove::remove(&rig.app, &ids[0], "tenant").await.unwrap();
+    rig.pass(HOUR).await;
+    app::undo::undo(&rig.app, &ids[0], &Expect::ANY, "tenant").await.unwrap();
+    rig.until_active(&ids[0], HOUR).await;
+    for id in &ids {
+        app::remove::remove(&rig.app, id, "tenant").await.unwrap();
+    }
+    app::undo::force_release(&rig.app, &ids[1], "asked for by its owner", &Expect::ANY, "operator").await.unwrap();
+    for leads_here in [true, false] {
+        if !leads_here {
+            let target = rig.domain_text(&ids[0], "target").await.unwrap();
+            rig.zones.remove(&format!("shop.acme.test. 60 IN CNAME {target}.")).unwrap();
+        }
+        for _ in 0..12 * 6 {
+            rig.pass_quickly(4 * HOUR).await;
+            app::resting::round(&rig.app).await.unwrap();
+            app::revoke::round(&rig.app).await.unwrap();
+        }
+    }
+    rig
+}
+
 /// Alerts, and places that are switched off, are made by those who watch and tell.
 async fn watched() -> BTreeSet<String> {
     let told = Told::new(365).await;
@@ -151,6 +215,8 @@ async fn b91_every_kind_that_can_be_selected_arrives_at_who_selected_it() {
     by.insert("hand-over", arrived(hand_over().await).await);
     by.insert("ends", arrived(ends().await).await);
     by.insert("troubles", arrived(troubles().await).await);
+    by.insert("replaced", arrived(replaced().await).await);
+    by.insert("left", arrived(left().await).await);
     by.insert("watched", watched().await);
     let made: BTreeSet<&str> = by.values().flatten().map(String::as_str).collect();
     let missing: Vec<&str> = KINDS.iter().map(|kind| kind.word).filter(|word| !made.contains(word)).collect();

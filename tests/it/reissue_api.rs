@@ -1,14 +1,11 @@
 //! Replacements of certificates over the API and on the command line: the same use case, for operators alone.
 
-use std::time::Duration;
-
 use nameplate::app::reissue;
 use nameplate::sandbox::ca::Windows;
 use nameplate::store::sql;
 use serde_json::{Value, json};
 
 use crate::support::renewals::{HOUR, live_names, open_orders, serials};
-use crate::support::told::Told;
 use crate::support::web::Web;
 
 async fn ask(web: &Web, body: Value) -> crate::support::web::Answer {
@@ -92,51 +89,4 @@ async fn what_is_asked_for_must_be_clear_and_is_operators_own() {
         assert_eq!(web.api(&acme, "GET", path, None).await.problem().1, "operator_needed");
     }
     assert_eq!(web.rig.count(sql("SELECT count(*) AS n FROM reissues")).await, 0);
-}
-
-/// Every kind that a renewal or a replacement adds to the log reaches a place that asked for it.
-#[tokio::test]
-async fn what_renewals_and_replacements_tell_is_sent_to_who_asked_for_it() {
-    use crate::support::renewals::{refusal, untie};
-    use nameplate::acme::{AcmeError, Kind};
-    let told = Told::new(92).await;
-    let rig = &told.rig;
-    rig.ca.windows(Windows::None);
-    let kinds = [
-        "renewed",
-        "renewal_stopped",
-        "replaces_refused",
-        "reissue_began",
-        "reissue_ended",
-        "reissue_finished",
-        "reissue_given_up",
-    ];
-    told.webhook(None, &kinds).await;
-    let names = live_names(rig, 2).await;
-    let begin = async || reissue::begin_now(&rig.app.store, &rig.env, &all(), "operator").await.unwrap();
-    // The CA does not know what is to be replaced; what follows is a plain order.
-    rig.ca.refuse([refusal(409, "alreadyReplaced")]);
-    begin().await;
-    rig.pass(2 * HOUR).await;
-    // Given up while it waits.
-    rig.ca.refuse(std::iter::repeat_n(AcmeError { kind: Kind::Failed, ..refusal(503, "serverInternal") }, 10_000));
-    let begun = begin().await;
-    rig.pass(HOUR).await;
-    reissue::cancel(&rig.app.store, &rig.env, begun.id.as_str(), "operator").await.unwrap();
-    rig.pass(HOUR).await;
-    // Its tie is lost while a renewal waits.
-    begin().await;
-    rig.pass(HOUR / 2).await;
-    untie(rig, &names[0].0, &names[0].1).await;
-    nameplate::app::check::check_now(&rig.app, &names[0].0, "tenant").await.unwrap();
-    rig.pass(HOUR / 2).await;
-    told.beats(Duration::from_secs(600)).await;
-    let got = told.receivers.kinds();
-    for kind in kinds {
-        assert!(got.iter().any(|k| k == kind), "{kind} is not among {got:?}: {}", rig.story(&names[0].0).await);
-    }
-}
-
-fn all() -> nameplate::store::reissues::Selection {
-    nameplate::store::reissues::Selection::Issuer("main".to_owned())
 }

@@ -4,14 +4,17 @@
 use std::time::Duration;
 
 use nameplate::app;
-use nameplate::app::contacts;
+use nameplate::app::{clocks, contacts};
+use nameplate::env::manual::Hand;
 use nameplate::model::email::ContactKind;
-use nameplate::model::id::TenantId;
+use nameplate::model::id::{EventId, TenantId};
+use nameplate::model::moment::Moment;
 use nameplate::notify::mail::MailError;
 use nameplate::reach::ReachError;
-use nameplate::store::{alerts, sql};
+use nameplate::store::{alerts, feed, sql};
 
 use crate::support::rig::Rig;
+use crate::support::seed;
 use crate::support::stores::{Kind, TestStore};
 use crate::support::told::Told;
 
@@ -227,4 +230,104 @@ async fn a_pass_looks_at_what_changed_and_at_nothing_else() {
     let was = other.rig.count(sql(before)).await;
     other.watch().await;
     assert!(other.rig.count(sql(before)).await < was, "30 hundredths come before 25");
+}
+
+/// A look by a process whose clock is so far ahead, and what it told reaches those who hear.
+async fn looks_ahead(told: &Told, by: Duration) {
+    let mut app = told.rig.new_worker();
+    app.env = Hand::new(told.rig.env.now() + by, 7).env();
+    app::alerts::pass(&app, &told.alerts).await.unwrap();
+    told.number().await;
+    told.notifier.round().await.unwrap();
+    assert!(clocks::mend(&told.rig.app).await.unwrap() > 0);
+    assert_eq!(clocks::mend(&told.rig.app).await.unwrap(), 0, "once is enough");
+    told.beats(Duration::from_secs(600)).await;
+}
+
+/// B53: what a clock said that ran ahead is taken back, told in its time, and what it put off is sent.
+#[tokio::test]
+async fn b53_what_was_told_by_a_clock_that_ran_ahead_is_taken_back_and_told_in_its_time() {
+    for kind in [Kind::SqliteFile, Kind::Postgres] {
+        let test = TestStore::blank(kind).await;
+        let told = Told::on(Rig::on(309, &test.url).await).await;
+        let (tenant, ids) = told.live("acme", 1).await;
+        told.beats(HOUR).await;
+        told.webhook(Some(&tenant), &["certificate_ending", "certificate_safe", "claimed"]).await;
+        contact(&told, &tenant, "dns@acme.test").await;
+        told.lives(&ids[0], 90 * DAY).await;
+        let begun = told.rig.env.now();
+        told.beats(Duration::from_secs(60)).await;
+        looks_ahead(&told, 85 * DAY).await;
+        assert_eq!(told.receivers.kinds(), ["certificate_ending", "certificate_safe"]);
+        assert_eq!(told.receivers.taken()[1].body["data"]["detail"]["why"], "mistaken");
+        let until = |left: Duration| (begun + 90 * DAY - left).since(told.rig.env.now());
+        told.rig.hand.advance(until(22 * DAY));
+        told.beats(HOUR).await;
+        // What is true already stays so.
+        looks_ahead(&told, 17 * DAY).await;
+        told.rig.hand.advance(until(8 * DAY));
+        told.beats(HOUR).await;
+        let thresholds: Vec<i64> = told
+            .receivers
+            .taken()
+            .iter()
+            .filter_map(|got| got.body["data"]["detail"]["threshold_percent"].as_i64())
+            .collect();
+        assert_eq!(thresholds, [10, 25, 10, 25, 10], "{kind:?}");
+        // What it handed out and what it had in hand.
+        told.rig.claim(&tenant, "late.acme.test").await;
+        told.number().await;
+        told.receivers.down();
+        told.notifier.round().await.unwrap();
+        told.receivers.up();
+        let far = told.rig.env.now() + 40 * DAY;
+        for stmt in [
+            "UPDATE deliveries SET due_at = $1, leased_until = $1 WHERE state = 'pending'",
+            "UPDATE webhook_endpoints SET not_before = $1",
+            "UPDATE mail_items SET due_at = $1, leased_until = $1 WHERE state = 'pending'",
+            "UPDATE alerts SET clear_since = $1 WHERE domain_id IS NULL AND resolved_at IS NULL",
+        ] {
+            told.rig.app.store.execute(sql(stmt).bind(far)).await.unwrap();
+        }
+        told.renewed(&ids[0], 90 * DAY).await;
+        clocks::mend(&told.rig.app).await.unwrap();
+        told.beats(HOUR).await;
+        assert_eq!(told.deliveries("pending").await, 0, "{kind:?}");
+        assert_eq!(told.rig.count(sql("SELECT count(*) AS n FROM mail_items WHERE state = 'pending'")).await, 0);
+        let open = sql(
+            "SELECT count(*) AS n FROM alerts WHERE resolved_at IS NULL AND (domain_id IS NOT NULL OR clear_since > $1)",
+        );
+        assert_eq!(told.rig.count(open.bind(told.rig.env.now())).await, 0, "{kind:?}");
+        told.rig.app.store.close().await;
+        test.remove().await;
+    }
+}
+
+/// What happened to one domain comes in the order in which it happened, whatever the clocks of those who wrote it said.
+#[tokio::test]
+async fn events_of_a_domain_are_in_order_though_clocks_are_not() {
+    for kind in [Kind::SqliteFile, Kind::Postgres] {
+        let test = TestStore::blank(kind).await;
+        let rig = Rig::on(310, &test.url).await;
+        let store = &rig.app.store;
+        let (tenant, domain) = (seed::tenant_id(1), seed::domain_id(1));
+        store.execute(seed::tenant(&tenant, "acme")).await.unwrap();
+        store.execute(seed::domain(&domain, &tenant, "shop.acme.test", Moment::NEVER)).await.unwrap();
+        for (n, at) in [(1_u8, 100), (2, 90), (3, 95), (4, 120)] {
+            let event = sql("INSERT INTO events (id, tenant_id, domain_id, domain_seq, kind, actor, cause, detail, at) \
+                 VALUES ($1, $2, $3, $4, 'claimed', 'tenant', '', '{}', $5)");
+            let at = Moment::from_secs(at);
+            let event = event.bind(EventId::mint(at, [n; 10]).as_str()).bind(tenant.as_str()).bind(domain.as_str());
+            store.execute(event.bind(i64::from(n)).bind(at)).await.unwrap();
+        }
+        let mut tx = store.begin().await.unwrap();
+        feed::number(&mut tx, "test", Moment::from_secs(130), 100).await.unwrap();
+        tx.commit().await.unwrap();
+        let rows =
+            store.query(sql("SELECT domain_seq FROM events WHERE domain_seq IS NOT NULL ORDER BY position")).await.unwrap();
+        let order: Vec<i64> = rows.iter().map(|row| row.int("domain_seq").unwrap()).collect();
+        assert_eq!(order, [1, 2, 3, 4], "{kind:?}");
+        store.close().await;
+        test.remove().await;
+    }
 }

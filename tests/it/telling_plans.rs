@@ -112,7 +112,7 @@ async fn every_pass_takes_the_index_that_was_made_for_it() {
     let all: Vec<Found> = FILES.iter().flat_map(|file| read(file)).collect();
     for (part, index) in [
         ("SELECT l.domain_id, l.touched", "expiry_looks_due (due_at<?)"),
-        ("FROM rollout_exceptions x JOIN domains d", "domains_by_certificate (certificate_id=?)"),
+        ("FROM rollout_exceptions x CROSS JOIN domains d", "domains_by_certificate (certificate_id=?)"),
         ("SELECT cause, count(*)", "COVERING INDEX alerts_open"),
         ("AS latest FROM alert_events v", "alerts_open_topic (topic=?)"),
         ("SELECT MIN(endpoint_id) FROM deliveries", "(endpoint_id>?"),

@@ -303,3 +303,60 @@ async fn a_url_stands_nowhere_in_the_open() {
     assert!(told_of.iter().all(|text| !text.contains("hunter2")));
     assert!(told_of.iter().any(|text| text.contains("hooks.acme.test")));
 }
+
+/// Eighty places that have much to be told leave room for the one that has one thing: whoever waits longest is next.
+#[tokio::test]
+async fn whoever_has_much_to_be_told_keeps_nobody_waiting() {
+    let told = Told::new(327).await;
+    for tenant in ["acme", "beta", "gamma", "delta"] {
+        let id = told.rig.tenant(tenant).await;
+        for n in 0..20 {
+            told.webhook_at(Some(&id), &format!("https://hooks.acme.test/{tenant}/{n}"), &["claimed"]).await;
+        }
+        for n in 0..8 {
+            told.rig.claim(&id, &format!("n{n}.{tenant}.test")).await;
+        }
+    }
+    let last = told.rig.tenant("last").await;
+    told.webhook_at(Some(&last), "https://hooks.acme.test/last", &["claimed"]).await;
+    told.rig.claim(&last, "shop.last.test").await;
+    told.number().await;
+    told.notifier.round().await.unwrap();
+    let tries = told.receivers.tries();
+    assert_eq!(tries.len(), 4 * 20 * 8 + 1, "each once");
+    let turn = tries.iter().position(|got| got.url.ends_with("/last")).unwrap();
+    assert!(turn < 320, "it had its turn after {turn} of {}", tries.len());
+}
+
+/// A place that failed while there was something to be told, and took none of it before it was over, begins anew: what comes months
+/// later does not meet a place that has nearly been switched off.
+#[tokio::test]
+async fn what_was_over_before_it_was_taken_is_not_held_against_a_place() {
+    let told = Told::new(328).await;
+    let (tenant, ids) = told.live("acme", 1).await;
+    let (id, _) = told.webhook(Some(&tenant), &["certificate_ending", "certificate_safe"]).await;
+    told.lives(&ids[0], 90 * DAY).await;
+    told.rig.hand.advance(70 * DAY);
+    // Nothing of it can have arrived.
+    told.receivers.answer(|_| Ok(503));
+    days(&told, 4).await;
+    let failing = place(&told, &id).await;
+    assert!(failing.failures > 100 && failing.failing_since.is_some(), "{failing:?}");
+    told.renewed(&ids[0], 90 * DAY).await;
+    days(&told, 1).await;
+    let rests = place(&told, &id).await;
+    assert_eq!((rests.failures, rests.failing_since, rests.pending), (0, None, 0));
+    assert_eq!(
+        (told.deliveries("dropped").await, told.deliveries("delivered").await),
+        (2, 0),
+        "nobody was told, nobody waits"
+    );
+    // Its next failure is its first.
+    told.rig.hand.advance(70 * DAY);
+    told.receivers.answer(|_| Ok(503));
+    told.beats(Duration::from_secs(60)).await;
+    assert!((1..=4).contains(&place(&told, &id).await.failures));
+    told.receivers.up();
+    told.beats(HOUR).await;
+    assert_eq!(told.receivers.kinds(), ["certificate_ending"]);
+}

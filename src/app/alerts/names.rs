@@ -13,8 +13,9 @@ use crate::model::claim::Claim;
 use crate::model::id::{AlertId, EventId};
 use crate::model::moment::Moment;
 use crate::model::standing::Standing;
+use crate::store::ahead::AHEAD;
 use crate::store::alerts::{self, AlertRow};
-use crate::store::expiry::{self, Due, Ending, Stale};
+use crate::store::expiry::{self, Due, Ending};
 use crate::store::{StoreResult, Tx};
 
 /// A name whose former certificate an edge serves still is looked at so often.
@@ -37,10 +38,12 @@ pub(super) async fn look(app: &App, settings: &AlertSettings, unwell: &Unwell) -
         tx.commit().await?;
     }
     loop {
-        let page = expiry::due(&app.store, app.env.now(), PAGE).await?;
+        let mut page = expiry::due(&app.store, app.env.now(), PAGE).await?;
         if page.is_empty() {
             return Ok(passed);
         }
+        // In one order, whoever else looks: nobody waits for somebody who waits for him.
+        page.sort_by(|a, b| a.domain_id.cmp(&b.domain_id));
         let mut tx = app.store.begin().await?;
         for due in &page {
             one(app, &mut tx, settings, unwell, due, &mut passed).await?;
@@ -64,7 +67,16 @@ async fn one(
             if stale.served {
                 next = now + AGAIN;
             } else {
-                passed.resolved += usize::from(end(app, tx, &stale, now).await?);
+                let why = if stale.live { Over::Renewed } else { Over::LetGo };
+                passed.resolved += usize::from(end(app, tx, &stale.alert, why, now).await?);
+            }
+        }
+        if let Some(ending) = &due.in_use {
+            for alert in expiry::open_of(tx, ending).await? {
+                // No two clocks of one fleet are so far apart: whoever raised it had a wrong one.
+                if alert.threshold.is_some_and(|percent| ending.life.crossing(percent) > now + AHEAD) {
+                    passed.resolved += usize::from(end(app, tx, &alert, Over::Mistaken, now).await?);
+                }
             }
         }
     }
@@ -80,19 +92,35 @@ async fn one(
     Ok(())
 }
 
+/// Why an alert ends.
+#[derive(Clone, Copy)]
+enum Over {
+    /// The certificate was replaced.
+    Renewed,
+    /// The name was let go of.
+    LetGo,
+    /// It was never so.
+    Mistaken,
+}
+
 /// Ends an alert; whoever was told of it is told that it is over.
-async fn end(app: &App, tx: &mut Tx, stale: &Stale, now: Moment) -> StoreResult<bool> {
-    let (alert, event) = (&stale.alert, mint!(app.env, EventId));
-    let resolution = if stale.live { "renewed" } else { "let_go" };
+async fn end(app: &App, tx: &mut Tx, alert: &AlertRow, why: Over, now: Moment) -> StoreResult<bool> {
+    let event = mint!(app.env, EventId);
+    let name = alert.hostname.as_deref().unwrap_or_default();
+    let (resolution, said) = match why {
+        Over::Renewed => ("renewed", format!("the certificate of {name} that was about to end was replaced")),
+        Over::LetGo => (
+            "let_go",
+            format!("the certificate of {name} that was about to end is not needed any more: the name was let go of"),
+        ),
+        Over::Mistaken => (
+            "mistaken",
+            format!("the certificate of {name} is not about to end: whoever told so had a clock that ran far ahead"),
+        ),
+    };
     if tx.execute(alerts::resolve(&alert.id, resolution, &event, now)).await? != 1 {
         return Ok(false);
     }
-    let name = alert.hostname.as_deref().unwrap_or_default();
-    let said = if stale.live {
-        format!("the certificate of {name} that was about to end was replaced")
-    } else {
-        format!("the certificate of {name} that was about to end is not needed any more: the name was let go of")
-    };
     let detail = json!({
         "alert": alert.id, "domain": alert.domain_id, "hostname": name, "certificate": alert.certificate_id, "why": resolution,
     });

@@ -92,6 +92,7 @@ impl Notifier {
             if !delivery.asked {
                 let tried = Tried { endpoint: place, event, attempt: delivery.attempts, status: None, said: None };
                 tx.execute(deliveries::ended(&tried, "dropped", now)).await?;
+                tx.execute(webhooks::rested(place)).await?;
                 tx.commit().await?;
                 return Ok(None);
             }

@@ -28,6 +28,8 @@ const PAGE: i64 = 8;
 const WRITERS: usize = 4;
 /// How long a message is nobody else's: more than it can take.
 const LEASE: Duration = Duration::from_secs(180);
+/// So many items are judged, or settled, in one transaction: whoever else writes goes in between.
+const AT_ONCE: usize = 200;
 /// What is kept of an error.
 const SAID: usize = 200;
 /// Names in a line that stands for many things.
@@ -98,19 +100,25 @@ impl Notifier {
             tx.commit().await?;
             return Ok(Written::Nothing);
         }
-        let mut told = Vec::new();
-        for item in mail_items::take(&mut tx, to, now, until).await? {
-            let operator = item.whose.is_empty() && self.settings.operators.iter().any(|own| own == to);
-            if !operator && !item.is_contact {
-                tx.execute(mail_items::ended(to, &item, "dropped", Some("nobody wants it any more"), now)).await?;
-                continue;
-            }
-            match self.judged(&mut tx, to, item, now).await? {
-                Ok(one) => told.push(one),
-                Err(late) => drop(tx.execute(mail_items::ended(to, &late, "dropped", None, now)).await?),
-            }
-        }
+        let items = mail_items::take(&mut tx, to, now, until).await?;
         tx.commit().await?;
+        let (mut told, mut items) = (Vec::new(), items.into_iter().peekable());
+        while items.peek().is_some() {
+            let mut tx = app.store.begin().await?;
+            for item in items.by_ref().take(AT_ONCE) {
+                let operator = item.whose.is_empty() && self.settings.operators.iter().any(|own| own == to);
+                if !operator && !item.is_contact {
+                    tx.execute(mail_items::ended(to, &item, "dropped", Some("nobody wants it any more"), now)).await?;
+                    continue;
+                }
+                match self.judged(&mut tx, to, item, now).await? {
+                    Ok(one) => told.push(one),
+                    Err(late) => drop(tx.execute(mail_items::ended(to, &late, "dropped", None, now)).await?),
+                }
+            }
+            tx.commit().await?;
+            app.boundary.cross("mail judged").await;
+        }
         if told.is_empty() {
             return Ok(Written::Nothing);
         }
@@ -146,27 +154,11 @@ impl Notifier {
         now: Moment,
     ) -> Result<Written, AppError> {
         let app = &self.app;
-        let mut tx = app.store.begin().await?;
         let error = match answer {
-            Ok(()) => {
-                tx.execute(mail_items::all_ended(to, until, "sent", None, now)).await?;
-                for Told { item, telling, .. } in told {
-                    match telling.says {
-                        Says::Begins { .. } => {
-                            tx.execute(telling::told(to, &telling.topic, &item.event_id, now)).await?;
-                        }
-                        Says::Ends { .. } => {
-                            tx.execute(telling::over(to, &telling.topic)).await?;
-                        }
-                        Says::Else | Says::Forgotten => {}
-                    }
-                }
-                tx.commit().await?;
-                app.meters.delivered("mail", "delivered");
-                return Ok(Written::Sent);
-            }
+            Ok(()) => return self.sent(to, until, told, now).await,
             Err(error) => error,
         };
+        let mut tx = app.store.begin().await?;
         let said: String = Chain(&error).to_string().chars().take(SAID).collect();
         let of = |count: fn(&ItemRow) -> i64| told.iter().map(|one| count(&one.item)).max().unwrap_or(0);
         let (tries, refusals) = (of(|item| item.attempts), of(|item| item.refusals));
@@ -199,6 +191,31 @@ impl Notifier {
         tracing::warn!(error = %Chain(&error), again = again.map(|at| at.rfc3339()), "a message was not taken");
         let away = matches!(error, MailError::Unreachable(_) | MailError::Broken(_));
         Ok(if away { Written::ServerAway } else { Written::NotTaken })
+    }
+
+    /// It was taken. What is written of topics after that is known from before the message too: whoever dies here leaves nothing
+    /// that is told twice.
+    async fn sent(&self, to: &str, until: Moment, told: &[Told], now: Moment) -> Result<Written, AppError> {
+        let mut tx = self.app.store.begin().await?;
+        tx.execute(mail_items::all_ended(to, until, "sent", None, now)).await?;
+        for (n, Told { item, telling, .. }) in told.iter().enumerate() {
+            if n > 0 && n % AT_ONCE == 0 {
+                tx.commit().await?;
+                tx = self.app.store.begin().await?;
+            }
+            match telling.says {
+                Says::Begins { .. } => {
+                    tx.execute(telling::told(to, &telling.topic, &item.event_id, now)).await?;
+                }
+                Says::Ends { .. } => {
+                    tx.execute(telling::over(to, &telling.topic)).await?;
+                }
+                Says::Else | Says::Forgotten => {}
+            }
+        }
+        tx.commit().await?;
+        self.app.meters.delivered("mail", "delivered");
+        Ok(Written::Sent)
     }
 
     fn link(&self, operators_only: bool) -> Option<String> {
