@@ -31,7 +31,9 @@ pub enum RestoreError {
     #[error("ending the recovery would lose {0} names by now; look again and decide anew")]
     Changed(i64),
     /// What edges remember of so many names was not taken in yet: ended now, claims that were let go of would be served again.
-    #[error("what edges remember of {0} names is not settled yet; `serve` or `work` does that within a minute: look again then")]
+    #[error(
+        "what edges remember of {0} names is not settled yet; `serve` or `work` does that within a minute: look again then"
+    )]
     Unsettled(i64),
     /// The store.
     #[error("the database could not be changed")]
@@ -136,7 +138,9 @@ pub async fn settle(app: &App) -> Result<usize, AppError> {
             }
             Ok(None) => {}
             // One name's rows must not keep the others, and with them the end of the recovery, waiting.
-            Err(e) => tracing::warn!(hostname.name = %row.hostname, error = %Chain(&e), "what edges remember was not settled"),
+            Err(e) => {
+                tracing::warn!(hostname.name = %row.hostname, error = %Chain(&e), "what edges remember was not settled")
+            }
         }
     }
     Ok(done)

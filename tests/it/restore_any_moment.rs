@@ -103,9 +103,10 @@ impl Tale {
 
     /// What must hold at every moment of a recovery: edges serve what they served, with what they served it with, and of the other
     /// names only what was seen since; and the CA is asked for nothing that edges have.
-    async fn recovers(&self, before: &BTreeMap<&str, ServedFor>, orders: &BTreeMap<String, usize>, since: Moment) {
+    async fn recovers(&self, before: &BTreeMap<&str, ServedFor>, orders: &BTreeMap<String, usize>, since: Option<Moment>) {
         let ordered = self.orders();
-        let routed = self.routed().await;
+        // What edges told is settled since then: what is stored is in line with it.
+        let routed = if since.is_some() { self.routed().await } else { Vec::new() };
         for name in ALL {
             let (was, is) = (before.get(name), self.book.served(name));
             if let Some(was) = was {
@@ -120,7 +121,7 @@ impl Tale {
             assert_eq!(name, COMING, "seed {}: {name} came back: {is:?}", self.seed);
             let looked = sql("SELECT looked_at FROM domains WHERE hostname = $1 AND claim = 'live'").bind(name);
             let looked = self.rig.app.store.query(looked).await.unwrap();
-            assert!(looked[0].moment("looked_at").unwrap() >= since, "seed {}: routed unseen", self.seed);
+            assert!(looked[0].moment("looked_at").ok() >= since, "seed {}: routed unseen", self.seed);
         }
     }
 }
@@ -205,12 +206,13 @@ async fn put_back(tale: &mut Tale, store: Store) {
     let since = tale.rig.env.now();
     tale.rig.distribute_a_key().await;
     assert!(tale.book.follow(&tale.rig).await.unwrap(), "edges are told that it recovers");
-    tale.recovers(&before, &orders, Moment::NEVER).await;
+    tale.recovers(&before, &orders, None).await;
     tale.rig.hand.advance(Duration::from_secs(1));
     let early = restore::end(&tale.rig.app.store, &tale.rig.env, None, "operator").await;
     assert!(matches!(early, Err(RestoreError::Unsettled(_))), "seed {}: {early:?}", tale.seed);
     for _ in 0..tale.draw(3) {
-        tale.rig.turn().await;
+        tale.turn().await;
+        tale.recovers(&before, &orders, None).await;
     }
     while restore::settle(&tale.rig.app).await.unwrap() > 0 {}
     let coming = tale.claim_of(&tale.acme, COMING).await.unwrap();
@@ -224,7 +226,7 @@ async fn put_back(tale: &mut Tale, store: Store) {
             app::check::check_now(&tale.rig.app, &coming, "tenant").await.unwrap();
         }
         tale.turn().await;
-        tale.recovers(&before, &orders, since).await;
+        tale.recovers(&before, &orders, Some(since)).await;
     }
     tale.rig.check_invariants().await;
     let status = restore::status(&tale.rig.app.store).await.unwrap().unwrap();
@@ -236,6 +238,7 @@ async fn put_back(tale: &mut Tale, store: Store) {
     assert!(usize::try_from(lost).unwrap() >= dropped, "seed {}: {dropped} are lost, {lost} were told of", tale.seed);
     restore::end(&tale.rig.app.store, &tale.rig.env, Some(lost), "operator").await.unwrap();
     assert!(!tale.book.follow(&tale.rig).await.unwrap(), "it is over");
+    tale.rig.distribute_a_key().await;
     assert!(matches!(
         restore::end(&tale.rig.app.store, &tale.rig.env, None, "operator").await,
         Err(RestoreError::NotRecovering)

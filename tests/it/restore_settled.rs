@@ -135,6 +135,7 @@ async fn what_edges_serve_stays_theirs_and_is_counted() {
     let status = restore::status(&rig.app.store).await.unwrap().unwrap();
     assert_eq!((status.ahead.unknown, status.ahead.newer, status.names.len()), (1, 1, 2));
     restore::end(&rig.app.store, &rig.env, Some(2), "operator").await.unwrap();
+    rig.distribute_a_key().await;
     rig.until_active(&waits, 6 * HOUR).await;
     rig.check_invariants().await;
 }
@@ -254,20 +255,28 @@ async fn nothing_goes_on_at_the_ca_before_edges_told_what_they_remember() {
     }
     began(&rig).await;
     let routes = sql("SELECT count(*) AS n FROM routes WHERE action = 'serve' AND domain_id IS NOT NULL");
-    let think = async |minutes: u64| {
-        for _ in 0..minutes * 2 {
+    let think = async |minutes: u64, told: bool| {
+        for _ in 0..minutes * 4 {
             let app = rig.new_worker();
             // Edges are heard of, as they are before they have taken the new epoch.
             rig.app.store.execute(sql("UPDATE edges SET heartbeat_at = $1").bind(rig.env.now())).await.unwrap();
             rig.everything_once(&app).await;
-            rig.hand.advance(Duration::from_secs(30));
+            if told {
+                rig.edge_follows().await;
+            }
+            rig.hand.advance(Duration::from_secs(15));
         }
         rig.count(routes.clone()).await
     };
-    assert_eq!(think(10).await, 0, "no edge has told anything");
+    assert_eq!(think(10, false).await, 0, "no edge has told anything");
     assert_eq!(recollect(&rig, &told(&rig, NAME, &acme, 1, None)).await, 1);
     rig.edge_follows().await;
-    assert_eq!(think(2).await, 1, "of the other name nothing is remembered, so it goes on: {}", rig.story(&goes).await);
+    assert_eq!(
+        think(10, true).await,
+        1,
+        "of the other name nothing is remembered, so it goes on: {}",
+        rig.story(&goes).await
+    );
     assert_eq!(state(&rig, &gone).await, "queued");
     settle(&rig).await;
     rig.pass(HOUR).await;
@@ -289,7 +298,8 @@ async fn a_redirect_that_is_changed_while_the_system_recovers_brings_nothing_bac
     rig.hand.advance(Duration::from_secs(1));
     let told_later = rig.env.now().micros();
     rig.hand.advance(Duration::from_secs(1));
-    let version = async || rig.count(sql("SELECT version AS n FROM routes WHERE hostname = $1").bind("www.shop.acme.test")).await;
+    let version =
+        async || rig.count(sql("SELECT version AS n FROM routes WHERE hostname = $1").bind("www.shop.acme.test")).await;
     let before = version().await;
     let mut tx = rig.app.store.begin().await.unwrap();
     store::pairs::redirect(&mut tx, &www, true, "out_1", rig.env.now()).await.unwrap();

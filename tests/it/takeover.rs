@@ -39,14 +39,14 @@ fn no_walk_of_a_hundred_thousand_steps_gives_a_name_to_whom_it_is_not() {
         seed += 1;
     }
     let often = [
-        ("held", 500),
-        ("live", 400),
+        ("held", 300),
+        ("live", 300),
         ("another holds", 100),
         ("handed over", 50),
         ("untied", 50),
-        ("lost its proof", 50),
-        ("returned", 50),
-        ("forced", 50),
+        ("lost its proof", 5),
+        ("returned", 10),
+        ("forced", 15),
         ("free", 50),
     ];
     enough(&seen, &often, taken, STEPS);
@@ -64,7 +64,7 @@ fn enough(seen: &BTreeMap<&'static str, usize>, often: &[(&'static str, usize)],
 #[test]
 fn the_judge_sees_every_break() {
     for (broken, words) in [
-        (Broken::TakesFromAnyone, "was taken from tenant"),
+        (Broken::TakesFromAnyone, "which is not its holder"),
         (Broken::SilenceIsAbsence, "without reason"),
         (Broken::RouteStays, "which was let go of by its tenant"),
         (Broken::WayIsProof, "without proof"),
@@ -75,7 +75,12 @@ fn the_judge_sees_every_break() {
         let found = (1..60).find_map(|seed| {
             let said = Walk::new(seed, broken).run(OF_ONE).err()?;
             let first = said.lines().next().unwrap_or_default().to_owned();
-            if first.contains(words) { Some(first) } else { others.push(first); None }
+            if first.contains(words) {
+                Some(first)
+            } else {
+                others.push(first);
+                None
+            }
         });
         assert!(found.is_some(), "{broken:?} goes unseen: {others:#?}");
     }
@@ -100,7 +105,7 @@ async fn no_walk_through_the_engine_gives_a_name_to_whom_it_is_not() {
         }
         (taken, caught_up, seed) = (taken + walk.turns, caught_up + walk.caught_up, seed + 1);
     }
-    let often = [("held", 40), ("live", 30), ("another holds", 5), ("returned", 3), ("forced", 3), ("restored", 3)];
+    let often = [("held", 20), ("live", 15), ("another holds", 2), ("returned", 2), ("forced", 2), ("restored", 4)];
     enough(&seen, &often, taken, TURNS);
     assert!(caught_up > turns / 50, "the late edge followed {caught_up} times in {taken} turns");
 }

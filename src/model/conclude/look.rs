@@ -208,12 +208,9 @@ pub(super) fn hold_back(s: &Situation, order: &Order, now: Moment) -> Outcome {
         () => "a check does not pass right now, so no order is spent on the name",
     };
     let soon = if s.unreminded { now + plan::REMINDED_AGAIN } else { Moment::NEVER };
-    Outcome::of(s, plan::next_look(s).min(soon)).order(order, OrderState::Waiting, now, |o| o.not_before = Moment::NEVER).tell(
-        "order_held_back",
-        "nameplate",
-        cause,
-        json!({ "codes": failing }),
-    )
+    Outcome::of(s, plan::next_look(s).min(soon))
+        .order(order, OrderState::Waiting, now, |o| o.not_before = Moment::NEVER)
+        .tell("order_held_back", "nameplate", cause, json!({ "codes": failing }))
 }
 
 fn lose_proof(s: &Situation, now: Moment) -> Outcome {

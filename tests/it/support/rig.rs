@@ -288,7 +288,8 @@ impl Rig {
             .await
             .unwrap();
         }
-        let confirmed = sql("UPDATE edges SET cursor_epoch = (SELECT epoch FROM feed), cursor_seq = (SELECT last_seq FROM feed), \
+        let confirmed =
+            sql("UPDATE edges SET cursor_epoch = (SELECT epoch FROM feed), cursor_seq = (SELECT last_seq FROM feed), \
              heartbeat_at = $1");
         tx.execute(confirmed.bind(self.env.now())).await.unwrap();
         let open =

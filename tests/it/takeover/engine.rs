@@ -158,7 +158,7 @@ impl Walk {
 
     async fn act(&mut self) {
         let (tenant, name) = (self.draw(3), NAMES[self.draw(3)]);
-        match self.draw(34) {
+        match self.draw(38) {
             0..2 => drop(self.claim(tenant, name).await),
             2..10 => self.hand_to(tenant, name).await,
             10..12 => self.toggle_value(name).await,
@@ -167,23 +167,23 @@ impl Walk {
                 self.edit(name, |zone| zone.mute = !zone.mute);
                 self.said(format!("{name} mute: {}", self.oracle.zones[name].mute));
             }
-            17..20 => self.remove(name).await,
-            20..23 => self.undo(name).await,
+            17..19 => self.remove(name).await,
+            19..23 => self.undo().await,
             23 => {
                 self.edit(name, |zone| *zone = super::oracle::Zone::default());
                 self.said(format!("{name} lapses"));
             }
             24 => self.leave(tenant).await,
-            25..28 => self.force(name).await,
+            25..28 => self.force().await,
             28 => {
                 let boundary = 1 + self.draw(20);
                 self.rig.scissors.set(boundary);
                 self.said(format!("a worker dies at boundary {boundary}"));
             }
             29 => self.outage(),
-            30 => self.back_up().await,
-            31 => self.restore().await,
-            32 => self.end_recovery().await,
+            30..32 => self.back_up().await,
+            32..34 => self.restore().await,
+            34..37 => self.end_recovery().await,
             _ => {
                 if let Some((id, ..)) = self.claims.get(self.draw(self.claims.len().max(1))).cloned() {
                     let _ = app::check::check_now(&self.rig.app, &id, "tenant").await;
@@ -261,6 +261,7 @@ impl Walk {
         if self.remembered.take().is_some() {
             self.rig.hand.advance(Duration::from_secs(1));
             app::restore::end(&self.rig.app.store, &self.rig.env, None, "operator").await.unwrap();
+            self.rig.distribute_a_key().await;
             self.said("the recovery is over".to_owned());
             self.catch_up().await.unwrap();
         }
@@ -305,9 +306,9 @@ impl Walk {
         self.edit(name, |zone| zone.way = way);
     }
 
-    /// One of the name's claims that stand so.
+    /// One of the name's claims that stand so; of any name where none is said.
     async fn any_of(&self, name: &str, states: &[Claim]) -> Option<DomainId> {
-        let rows = sql("SELECT id, claim FROM domains WHERE hostname = $1 ORDER BY id").bind(name);
+        let rows = sql("SELECT id, claim FROM domains WHERE hostname = $1 OR $1 = '' ORDER BY id").bind(name);
         let rows = self.rig.app.store.query(rows).await.unwrap();
         let fits = |row: &&store::Row| states.contains(&row.parse("claim").unwrap());
         let of: Vec<DomainId> = rows.iter().filter(fits).map(|row| row.parse("id").unwrap()).collect();
@@ -322,19 +323,25 @@ impl Walk {
         }
     }
 
-    async fn undo(&mut self, name: &str) {
-        let Some(id) = self.any_of(name, &[Claim::Releasing]).await else { return };
+    async fn undo(&mut self) {
+        let Some(id) = self.any_of("", &[Claim::Releasing]).await else { return };
         if app::undo::undo(&self.rig.app, &id, &Expect::ANY, "tenant").await.is_ok() {
             self.oracle.returned(&id);
-            self.said(format!("{name} brought back: {id}"));
+            self.said(format!("brought back: {id}"));
         }
     }
 
-    async fn force(&mut self, name: &str) {
-        let Some(id) = self.any_of(name, &[Claim::Releasing, Claim::Released]).await else { return };
+    async fn force(&mut self) {
+        // The last claim on each name: of older ones nothing is left to be ended.
+        let rests = sql("SELECT domain_id FROM holdings WHERE state = 'quarantined' ORDER BY hostname");
+        let rests = self.rig.app.store.query(rests).await.unwrap();
+        if rests.is_empty() {
+            return;
+        }
+        let id: DomainId = rests[self.draw(rests.len())].parse("domain_id").unwrap();
         if app::undo::force_release(&self.rig.app, &id, "its new owner waits", &Expect::ANY, "operator").await.is_ok() {
             self.oracle.forced(&id);
-            self.said(format!("{name} forced: {id}"));
+            self.said(format!("forced: {id}"));
         }
     }
 
@@ -363,7 +370,7 @@ impl Walk {
                 self.act().await;
             }
             self.judge().await.map_err(|why| format!("{why}\n{:#?}", self.story))?;
-            let end = self.rig.env.now() + [HOUR / 60, HOUR, 20 * HOUR, 90 * HOUR][self.draw(4)];
+            let end = self.rig.env.now() + [HOUR / 60, HOUR, 8 * HOUR, 40 * HOUR][self.draw(4)];
             while self.rig.env.now() < end {
                 self.rig.turn().await;
                 app::routine::batch(&self.rig.app).await.unwrap();
