@@ -102,7 +102,7 @@ fn next_to(id: &DomainId, edges: CountedEdges) -> Stmt {
            (SELECT count(*) FROM edges e WHERE e.status = 'active' AND e.lost_at IS NULL AND e.heartbeat_at > $2) AS edges, \
            (SELECT recovering_since FROM feed WHERE id = 1) AS f_recovering, \
            (SELECT rc.not_after FROM recollections rc WHERE rc.hostname = d.hostname AND rc.tenant_id = d.tenant_id \
-             AND rc.outcome = 'newer') AS f_remembered, \
+             AND (rc.outcome = 'newer' OR rc.settled_at IS NULL)) AS f_remembered, \
            CAST(CASE WHEN (SELECT recovering_since FROM feed WHERE id = 1) IS NULL THEN 0 \
              WHEN EXISTS (SELECT 1 FROM recollections ru WHERE ru.hostname = d.hostname AND ru.settled_at IS NULL) THEN 1 \
              WHEN EXISTS (SELECT 1 FROM edges e WHERE e.status = 'active' AND e.lost_at IS NULL AND e.heartbeat_at > $2 \

@@ -311,3 +311,30 @@ async fn a_redirect_that_is_changed_while_the_system_recovers_brings_nothing_bac
     assert!(redirected < unlinked && unlinked < told_later, "{redirected} {unlinked} {told_later}");
     rig.check_invariants().await;
 }
+
+/// What the database takes for a claim that waits may be served by edges. Its removal reaches them; a stranger's does not.
+#[tokio::test]
+async fn a_claim_that_only_edges_know_to_be_live_is_removed_there_too() {
+    for settled_first in [false, true] {
+        let rig = Rig::new(509).await;
+        let (acme, beta) = (rig.tenant("acme").await, rig.tenant("beta").await);
+        let (own, others) = (rig.claim(&acme, NAME).await, rig.claim(&beta, NAME).await);
+        began(&rig).await;
+        let served = told(&rig, NAME, &acme, 1, Some(mint!(rig.env, CertificateId)));
+        assert_eq!(recollect(&rig, &served).await, 1);
+        rig.hand.advance(Duration::from_secs(1));
+        if settled_first {
+            settle(&rig).await;
+        }
+        app::remove::remove(&rig.app, &others, "tenant").await.unwrap();
+        assert_eq!(told_edges(&rig, NAME).await, 0, "edges hear nothing of a stranger's claim");
+        app::remove::remove(&rig.app, &own, "tenant").await.unwrap();
+        assert_eq!((state(&rig, &own).await.as_str(), told_edges(&rig, NAME).await), ("withdrawn", 1));
+        let route = sql("SELECT action, version FROM routes WHERE hostname = $1").bind(NAME);
+        let route = &rig.app.store.query(route).await.unwrap()[0];
+        assert_eq!(route.text("action").unwrap(), "gone");
+        assert!(route.int("version").unwrap() > served.host.version, "it is news to them");
+        settle(&rig).await;
+        rig.check_invariants().await;
+    }
+}

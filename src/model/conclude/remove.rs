@@ -85,10 +85,11 @@ fn let_go(s: &Situation, actor: &str, [rests, ends]: [&str; 2], now: Moment) -> 
         out = successor::withdraw(s, out);
     }
     let detail = json!({"from": from.as_str(), "to": to.as_str()});
+    // A restored database may not know that edges serve the name for this tenant.
+    if from == Claim::Live || s.remembered_until.is_some() {
+        out = out.write(Write::RouteGone);
+    }
     Ok(if to == Claim::Releasing {
-        if from == Claim::Live {
-            out = out.write(Write::RouteGone);
-        }
         out.write(Write::Quarantine).tell("removed", actor, rests, detail)
     } else {
         if s.order.is_none() {

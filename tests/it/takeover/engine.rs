@@ -366,12 +366,14 @@ impl Walk {
     /// Walks until so many turns were taken.
     pub async fn run(&mut self, turns: usize) -> Result<(), String> {
         while self.turns < turns {
-            for _ in 0..=self.draw(2) {
+            for _ in 0..=self.draw(4) {
                 self.act().await;
             }
             self.judge().await.map_err(|why| format!("{why}\n{:#?}", self.story))?;
             let end = self.rig.env.now() + [HOUR / 60, HOUR, 8 * HOUR, 40 * HOUR][self.draw(4)];
-            while self.rig.env.now() < end {
+            // What is looked at every minute must not be all that happens.
+            let most = self.turns + [3, 8, 20, 60][self.draw(4)];
+            while self.rig.env.now() < end && self.turns < most {
                 self.rig.turn().await;
                 app::routine::batch(&self.rig.app).await.unwrap();
                 app::resting::round(&self.rig.app).await.unwrap();
