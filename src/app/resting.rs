@@ -68,7 +68,7 @@ async fn concluded(app: &App, row: &RestingRow, leads: Leads, observed: &[String
     let now = app.env.now();
     let (after, step, next) = row.resting.seen(leads, now);
     let mut tx = app.store.begin().await?;
-    // The claim first and the holding after it, as every step does.
+    // Claims first and the holding after them, as every step does.
     let told = match step {
         Step::Remind => Some(dangles(row, observed)),
         Step::LetUsGo { told: true } => Some(let_us_go(row)),
@@ -78,12 +78,9 @@ async fn concluded(app: &App, row: &RestingRow, leads: Leads, observed: &[String
         tell(app, &mut tx, row, event, now).await?;
     }
     let changed = if step == Step::Free {
-        let [free, others] = resting::free(row, now);
-        let changed = tx.execute(free).await?;
-        if changed == 1 {
-            tx.execute(others).await?;
-        }
-        changed
+        let [others, free] = resting::free(row, now);
+        tx.execute(others).await?;
+        tx.execute(free).await?
     } else {
         tx.execute(resting::looked(row, &after, next)).await?
     };

@@ -14,8 +14,9 @@ use crate::model::id::{DomainId, EventId};
 use crate::model::ledger;
 use crate::model::moment::Moment;
 use crate::store::record::{self, Recorded};
-use crate::store::restore::Ahead;
+use crate::store::restore::{Ahead, RecollectionRow};
 use crate::store::{Store, StoreError, issuers, pairs, restore, situation};
+use crate::telemetry::Chain;
 
 /// Why a restore could not be declared, or ended.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +30,11 @@ pub enum RestoreError {
     /// Edges remembered more, or less, since whoever ends it looked.
     #[error("ending the recovery would lose {0} names by now; look again and decide anew")]
     Changed(i64),
+    /// What edges remember of so many names was not taken in yet: ended now, claims that were let go of would be served again.
+    #[error(
+        "what edges remember of {0} names is not settled yet; `serve` or `work` does that within a minute: look again then"
+    )]
+    Unsettled(i64),
     /// The store.
     #[error("the database could not be changed")]
     Store(#[from] StoreError),
@@ -77,6 +83,8 @@ pub struct Recovering {
     pub ahead: Ahead,
     /// Some of the names that edges serve with what is not stored.
     pub names: Vec<String>,
+    /// Some of the canonical hosts whose tenants left after the copy was made.
+    pub left: Vec<String>,
 }
 
 /// So many names are shown.
@@ -87,7 +95,7 @@ pub async fn status(store: &Store) -> Result<Option<Recovering>, StoreError> {
     let mut tx = store.read().await?;
     let Some(since) = restore::recovering_since(&mut tx).await? else { return Ok(None) };
     let (ahead, names) = (restore::ahead(&mut tx).await?, restore::unknown_names(&mut tx, NAMES).await?);
-    Ok(Some(Recovering { since, ahead, names }))
+    Ok(Some(Recovering { since, ahead, names, left: restore::left_hosts(&mut tx, NAMES).await? }))
 }
 
 /// Ends the recovery: edges let go of what the database does not have. The new epoch. `seen`: how many names would be lost by what
@@ -98,6 +106,9 @@ pub async fn end(store: &Store, env: &Env, seen: Option<i64>, actor: &str) -> Re
     let ahead = restore::ahead(&mut tx).await?;
     if !restore::end_recovery(&mut tx, now).await? {
         return Err(RestoreError::NotRecovering);
+    }
+    if ahead.unsettled > 0 {
+        return Err(RestoreError::Unsettled(ahead.unsettled));
     }
     let lost = ahead.unknown + ahead.newer;
     if seen.is_some_and(|seen| seen != lost) {
@@ -114,30 +125,61 @@ pub async fn end(store: &Store, env: &Env, seen: Option<i64>, actor: &str) -> Re
 const BATCH: i64 = 100;
 
 /// Brings the database in line with what edges remember; how much was settled. A name that was let go of after the copy was made is
-/// let go of again. What edges serve and the database does not know stays with them, and is counted for whoever ends the recovery.
+/// let go of again, and so is one that went to another tenant. What edges serve and the database does not know stays with them, and
+/// is counted for whoever ends the recovery.
 pub async fn settle(app: &App) -> Result<usize, AppError> {
     let rows = restore::unsettled(&app.store, BATCH).await?;
     let mut done = 0;
     for row in rows {
-        let outcome = match &row.claim {
-            // Edges heard of it after the copy was made: what stands here was let go of since.
-            Some(claim) if !row.serves => match let_go(app, claim).await? {
-                true => "let_go",
-                false => continue,
-            },
-            None if row.serves => "unknown",
-            Some(_) if row.unknown_until.is_some() => "newer",
-            Some(_) | None => "known",
-        };
-        app.store.execute(restore::settled(&row, outcome, app.env.now())).await?;
-        tracing::info!(hostname.name = %row.hostname, outcome, "edges remember this name");
-        done += 1;
+        match one(app, &row).await {
+            Ok(Some(outcome)) => {
+                tracing::info!(hostname.name = %row.hostname, outcome, "edges remember this name");
+                done += 1;
+            }
+            Ok(None) => {}
+            // One name's rows must not keep the others, and with them the end of the recovery, waiting.
+            Err(e) => {
+                tracing::warn!(hostname.name = %row.hostname, error = %Chain(&e), "what edges remember was not settled")
+            }
+        }
     }
     Ok(done)
 }
 
-/// Lets go of a claim that was let go of before; false when something moved it meanwhile.
-async fn let_go(app: &App, id: &DomainId) -> Result<bool, AppError> {
+/// What came of one name; nothing when something moved meanwhile.
+async fn one(app: &App, row: &RecollectionRow) -> Result<Option<&'static str>, AppError> {
+    if let Some(overtaken) = &row.overtaken
+        && !let_go(app, overtaken, Since::WentOn).await?
+    {
+        return Ok(None);
+    }
+    let outcome = match &row.claim {
+        // Edges heard of it after the copy was made: what stands here was let go of since.
+        Some(claim) if !row.serves => match let_go(app, claim, Since::LetGo).await? {
+            true => "let_go",
+            false => return Ok(None),
+        },
+        None if row.serves => "unknown",
+        None if row.canonical => "left",
+        None if row.overtaken.is_some() => "let_go",
+        Some(_) if row.unknown_until.is_some() => "newer",
+        Some(_) | None => "known",
+    };
+    let settled = app.store.execute(restore::settled(row, outcome, app.env.now())).await?;
+    Ok((settled == 1).then_some(outcome))
+}
+
+/// What became of a claim after the copy was made.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Since {
+    /// It was let go of.
+    LetGo,
+    /// Its name went to another tenant.
+    WentOn,
+}
+
+/// Lets go of a claim that stands here and stood no more; false when something moved it meanwhile.
+async fn let_go(app: &App, id: &DomainId, since: Since) -> Result<bool, AppError> {
     let now = app.env.now();
     let mut tx = app.store.begin().await?;
     if !pairs::hold_linked(&mut tx, id).await? {
@@ -146,9 +188,16 @@ async fn let_go(app: &App, id: &DomainId) -> Result<bool, AppError> {
     situation::fence(&mut tx, id).await?;
     let s = situation::around_in(&mut tx, id, app.edges()).await?;
     // One that is on its way out already has nothing to be let go of.
-    let Ok(outcome) = conclude::remembered_gone(&s, now) else { return Ok(true) };
+    let concluded = match since {
+        Since::LetGo => conclude::remembered_gone(&s, now),
+        Since::WentOn => conclude::remembered_elsewhere(&s, now),
+    };
+    let Ok(outcome) = concluded else { return Ok(true) };
     if record::outcome(&mut tx, &s, &outcome, None, now, || mint!(app.env, EventId)).await? != Recorded::Yes {
         return Ok(false);
+    }
+    if since == Since::WentOn {
+        tx.execute(restore::unroute(s.domain.hostname.as_str(), id)).await?;
     }
     advance::ring_after(app, &mut tx, &outcome);
     app.boundary.cross("before what edges remember is settled").await;

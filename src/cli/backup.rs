@@ -106,6 +106,11 @@ fn lost(ahead: &Ahead) -> Vec<String> {
     lines.into_iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{} {what}.", many(n, "name"))).collect()
 }
 
+/// Tenants that nobody but edges knows to have left.
+fn left(hosts: &[String]) -> impl Iterator<Item = String> {
+    hosts.iter().map(|host| format!("The tenant of {host} left after the copy was made: nameplate tenant remove SLUG --yes"))
+}
+
 /// Tells a restored database that it is one.
 pub(super) async fn restored(
     surroundings: &Surroundings,
@@ -132,7 +137,7 @@ pub(super) async fn restored(
             out.document(&json!({ "epoch": epoch, "recovering": false }))?;
         } else {
             out.line("The recovery is over: edges take what is stored and let go of everything else.")?;
-            for line in before.iter().flat_map(|r| lost(&r.ahead)) {
+            for line in before.iter().flat_map(|r| lost(&r.ahead).into_iter().chain(left(&r.left))) {
                 out.line(&line)?;
             }
         }

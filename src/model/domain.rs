@@ -279,8 +279,11 @@ pub struct Situation {
     pub lap: Duration,
     pub letting_go: LettingGo,
     pub recovering_since: Option<Moment>,
-    /// The end of a certificate that edges serve the name with and that a restored database does not have.
+    /// The end of a certificate that edges serve the name with, for this tenant, and that a restored database does not have, or of
+    /// which that is not settled yet.
     pub remembered_until: Option<Moment>,
+    /// The database was restored, and edges have not told yet what they remember, or what they told of the name is not settled.
+    pub unreminded: bool,
 }
 
 /// Who asks for looks without being somebody who waits for them.

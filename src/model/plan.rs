@@ -33,6 +33,8 @@ const PREFLIGHT_AGAIN: Duration = Duration::from_secs(60);
 const MOST_URGENT: Duration = Duration::from_secs(15 * 60);
 /// After a restore, a name that was not seen to be its tenant's is looked at again after this.
 const SIGHT_AGAIN: Duration = Duration::from_secs(3600);
+/// After a restore, a name of which edges have not told yet what they remember is thought of again after this.
+pub(super) const REMINDED_AGAIN: Duration = Duration::from_secs(30);
 /// Edges that did not confirm a token after this long are marked lost.
 pub const LAGGARD: Duration = Duration::from_secs(60);
 
@@ -124,7 +126,12 @@ pub fn plan(s: &Situation, now: Moment) -> Next {
             // Once another claim holds the name there is nothing left to come back to.
             let ours = s.holding.as_ref().is_some_and(|h| h.domain_id.as_ref() == Some(&s.domain.id));
             let end = if ours { s.domain.claim_since + RELEASE_GRACE } else { s.domain.claim_since };
-            if now >= end { Next::Change(Change::FinishRelease) } else { Next::Rest(end) }
+            match now >= end {
+                // It may have been undone after the copy was made: while edges may serve it, its key is not destroyed there.
+                true if ours && s.recovering_since.is_some() => Next::Rest(now + SIGHT_AGAIN),
+                true => Next::Change(Change::FinishRelease),
+                false => Next::Rest(end),
+            }
         }
         Claim::AwaitingDns => {
             if now >= s.attempt.deadline {
@@ -145,6 +152,9 @@ pub fn plan(s: &Situation, now: Moment) -> Next {
 /// nothing is ordered for it and edges are told nothing new of it.
 pub(super) fn awaits_sight(s: &Situation) -> bool {
     let Some(since) = s.recovering_since else { return false };
+    if s.unreminded {
+        return true;
+    }
     let d = &s.domain;
     let tied = if d.claim == Claim::Live { tie::holds(d) } else { d.owned() };
     !(d.looked_at.is_some_and(|at| at >= since) && tied)
@@ -152,6 +162,9 @@ pub(super) fn awaits_sight(s: &Situation) -> bool {
 
 /// A look for a name that awaits it; one that did not see it is made again after a while.
 fn sight(s: &Situation, now: Moment) -> Next {
+    if s.unreminded {
+        return Next::Rest(now + REMINDED_AGAIN);
+    }
     let looked = s.domain.looked_at.filter(|at| s.recovering_since.is_some_and(|since| *at >= since));
     look_or_rest(s, now, looked.map_or(now, |at| (at + SIGHT_AGAIN).min(next_tie_look(s))))
 }
@@ -199,8 +212,8 @@ fn look_or_rest(s: &Situation, now: Moment, next: Moment) -> Next {
 pub(super) fn may_order(s: &Situation) -> bool {
     let follows = || s.domain.evidence_of(Check::Holding).is_none_or(|e| e.finding.verdict() == Verdict::Pass);
     let held = s.held.is_some() && s.domain.claim != Claim::Live;
-    // While a restored system recovers, what edges serve is not ordered a second time.
-    let served = s.recovering_since.is_some() && s.remembered_until.is_some();
+    // While a restored system recovers, what edges serve is not ordered a second time, nor what they may serve.
+    let served = s.recovering_since.is_some() && (s.remembered_until.is_some() || s.unreminded);
     !held && !served && s.is_tied() && s.domain.may_be_issued() && follows()
 }
 
@@ -283,6 +296,9 @@ pub fn preflight_at(s: &Situation) -> Moment {
 /// A name whose preflight does not pass is not eligible: it is found out while the order waits, not when its turn comes.
 fn plan_waiting(s: &Situation, order: &Order, now: Moment) -> Next {
     let (next, due) = (next_look(s), preflight_at(s));
+    if s.unreminded && now < next {
+        return Next::Rest(next.min(now + REMINDED_AGAIN));
+    }
     // What it was held back for is over, such as its import that was paused: one look, and it is in line again.
     let freed = order.not_before == Moment::NEVER && in_line(s);
     if freed && fresh(s, now) && s.takes_no_budget(order, now) {

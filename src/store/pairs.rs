@@ -2,7 +2,8 @@
 //!
 //! A link is mutual or it is none: each row names the other, and both are the same tenant's. A redirect travels with the host's
 //! own route, so an edge that knows one knows where it leads. Whoever writes two claims of a pair locks both before, by their ids:
-//! how to get it wrong is to lock one's own first, and to wait for somebody who waits for that.
+//! how to get it wrong is to lock one's own first, and to wait for somebody who waits for that. Or to give a route a new version
+//! while a restored system recovers: edges may know better whose the name is, and would take it for the newer word.
 
 use super::{Row, Stmt, StoreResult, Tx, sql};
 use crate::model::claim::Claim;
@@ -109,7 +110,8 @@ pub async fn redirect(tx: &mut Tx, half: &DomainId, on: bool, outbox_id: &str, n
     )
     .await?;
     tx.execute(
-        sql("UPDATE routes SET version = CASE WHEN version >= $2 THEN version + 1 ELSE $2 END, redirect_to = ( \
+        sql("UPDATE routes SET version = CASE WHEN version >= $2 OR (SELECT recovering_since FROM feed WHERE id = 1) IS NOT NULL \
+                 THEN version + 1 ELSE $2 END, redirect_to = ( \
                SELECT p.hostname FROM domains d JOIN domains p ON p.id = d.linked_domain_id AND p.linked_domain_id = d.id \
                  AND p.tenant_id = d.tenant_id WHERE d.id = $1 AND d.redirects = 1) \
              WHERE domain_id = $1 AND action = 'serve'")
@@ -163,7 +165,8 @@ pub(super) fn unlink(d: &Domain, now: Moment, id: &mut dyn FnMut() -> String) ->
     .bind(id())
     .bind(d.id.as_str())
     .bind(now);
-    let route = sql("UPDATE routes SET redirect_to = NULL, version = CASE WHEN version >= $2 THEN version + 1 ELSE $2 END \
+    let route = sql("UPDATE routes SET redirect_to = NULL, version = CASE WHEN version >= $2 \
+           OR (SELECT recovering_since FROM feed WHERE id = 1) IS NOT NULL THEN version + 1 ELSE $2 END \
          WHERE redirect_to IS NOT NULL AND domain_id IN (SELECT p.id FROM domains p WHERE p.linked_domain_id = $1)")
     .bind(d.id.as_str())
     .bind(now);

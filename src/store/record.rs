@@ -325,12 +325,18 @@ impl Batch {
             }
             Write::RouteGone => {
                 self.free(
-                    sql("UPDATE routes SET action = 'gone', certificate_id = NULL, redirect_to = NULL, \
-                           version = CASE WHEN version >= $3 THEN version + 1 ELSE $3 END \
-                         WHERE hostname = $1 AND domain_id = $2")
+                    // After a restore edges may serve what no row here says.
+                    sql("INSERT INTO routes (hostname, tenant_id, domain_id, term, action, certificate_id, version) \
+                         VALUES ($1, $4, $2, $5, 'gone', NULL, $3) \
+                         ON CONFLICT (hostname) DO UPDATE SET tenant_id = excluded.tenant_id, domain_id = excluded.domain_id, \
+                           action = 'gone', certificate_id = NULL, redirect_to = NULL, \
+                           version = CASE WHEN routes.version >= $3 THEN routes.version + 1 ELSE $3 END \
+                         WHERE routes.domain_id = excluded.domain_id OR routes.action = 'gone'")
                     .bind(d.hostname.as_str())
                     .bind(d.id.as_str())
-                    .bind(now),
+                    .bind(now)
+                    .bind(d.tenant_id.as_str())
+                    .bind(s.holding.as_ref().map_or(1, |h| h.term)),
                 );
                 self.free(outbox::insert(&id(), "host", d.hostname.as_str(), now.micros(), now));
             }

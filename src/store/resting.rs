@@ -71,7 +71,8 @@ pub fn looked(before: &RestingRow, after: &Resting, next: Moment) -> Stmt {
     .bind(next)
 }
 
-/// The name is free; who waits for it looks at once. One row changes first, or none.
+/// The name is free; who waits for it looks at once. The last changes one row, or none when the name rests no longer: then the first
+/// must not be kept either.
 pub fn free(before: &RestingRow, now: Moment) -> [Stmt; 2] {
     let free =
         sql("UPDATE holdings SET state = 'free', since = $4, watch_at = NULL, dangles_since = NULL, successor_id = NULL, \
@@ -81,7 +82,7 @@ pub fn free(before: &RestingRow, now: Moment) -> [Stmt; 2] {
         .bind(before.term)
         .bind(before.watch_at)
         .bind(now);
-    [free, holdings::others_look(&before.former, now)]
+    [holdings::others_look(&before.former, now), free]
 }
 
 /// Nobody holds the name now: it rests, or is free. Who was to follow finds a name at rest with its clock, a free one without.

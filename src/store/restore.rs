@@ -97,6 +97,10 @@ pub struct RecollectionRow {
     pub unknown_until: Option<Moment>,
     /// The claim of the same tenant on the name that stands, of before the copy.
     pub claim: Option<DomainId>,
+    /// The claim of another tenant that holds the name here, and lost it after the copy was made.
+    pub overtaken: Option<DomainId>,
+    /// Whether it is a tenant's canonical host, which is served here: that tenant left after the copy was made.
+    pub canonical: bool,
 }
 
 /// What edges remember and was not settled yet.
@@ -105,8 +109,12 @@ pub async fn unsettled(store: &Store, limit: i64) -> StoreResult<Vec<Recollectio
            CASE WHEN c.certificate_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM certificates k WHERE k.id = c.certificate_id) \
              THEN c.not_after END AS unknown_until, \
            (SELECT d.id FROM domains d WHERE d.tenant_id = c.tenant_id AND d.hostname = c.hostname \
-             AND d.claim IN ('awaiting_dns', 'queued', 'live', 'expired')) AS claim_id \
-         FROM recollections c WHERE c.settled_at IS NULL ORDER BY c.hostname LIMIT $1");
+             AND d.claim IN ('awaiting_dns', 'queued', 'live', 'expired') AND d.created_at < f.recovering_since) AS claim_id, \
+           (SELECT h.domain_id FROM holdings h WHERE h.hostname = c.hostname AND h.state = 'held' \
+             AND h.tenant_id <> c.tenant_id AND h.term < c.term AND h.since < f.recovering_since) AS overtaken_id, \
+           (SELECT r.hostname FROM routes r WHERE r.hostname = c.hostname AND r.tenant_id = c.tenant_id \
+             AND r.domain_id IS NULL AND r.action = 'serve') AS canonical \
+         FROM recollections c JOIN feed f ON f.id = 1 WHERE c.settled_at IS NULL ORDER BY c.hostname LIMIT $1");
     store
         .query(stmt.bind(limit))
         .await?
@@ -118,6 +126,8 @@ pub async fn unsettled(store: &Store, limit: i64) -> StoreResult<Vec<Recollectio
                 version: row.int("version")?,
                 unknown_until: row.opt_moment("unknown_until")?,
                 claim: row.opt_parse("claim_id")?,
+                overtaken: row.opt_parse("overtaken_id")?,
+                canonical: row.opt_text("canonical")?.is_some(),
             })
         })
         .collect()
@@ -132,6 +142,15 @@ pub fn settled(row: &RecollectionRow, outcome: &str, now: Moment) -> super::Stmt
         .bind(outcome)
 }
 
+/// The name is not served here any more, without a word to edges that serve it for somebody else by now: they were told later, and
+/// what is told now would be later still.
+pub fn unroute(hostname: &str, claim: &DomainId) -> super::Stmt {
+    sql("UPDATE routes SET action = 'gone', certificate_id = NULL, redirect_to = NULL, version = version + 1 \
+         WHERE hostname = $1 AND domain_id = $2 AND action = 'serve'")
+    .bind(hostname)
+    .bind(claim.as_str())
+}
+
 /// What was restored and what edges remember, in numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ahead {
@@ -141,6 +160,8 @@ pub struct Ahead {
     pub newer: i64,
     /// Names that were let go of after the copy was made, and were again.
     pub let_go: i64,
+    /// Tenants that left after the copy was made, and are here again.
+    pub left: i64,
     /// What edges remember and was not settled yet.
     pub unsettled: i64,
     /// Edges that have taken the new epoch.
@@ -155,6 +176,7 @@ pub async fn ahead(tx: &mut Tx) -> StoreResult<Ahead> {
            (SELECT COUNT(*) FROM recollections WHERE outcome = 'unknown') AS unknown, \
            (SELECT COUNT(*) FROM recollections WHERE outcome = 'newer') AS newer, \
            (SELECT COUNT(*) FROM recollections WHERE outcome = 'let_go') AS let_go, \
+           (SELECT COUNT(*) FROM recollections WHERE outcome = 'left') AS gone, \
            (SELECT COUNT(*) FROM recollections WHERE settled_at IS NULL) AS unsettled, \
            (SELECT COUNT(*) FROM edges e WHERE e.status = 'active' AND e.cursor_epoch = (SELECT epoch FROM feed WHERE id = 1)) AS edges, \
            (SELECT COUNT(*) FROM edges e WHERE e.status = 'active' AND e.cursor_epoch <> (SELECT epoch FROM feed WHERE id = 1)) AS behind");
@@ -163,6 +185,7 @@ pub async fn ahead(tx: &mut Tx) -> StoreResult<Ahead> {
         unknown: row.int("unknown")?,
         newer: row.int("newer")?,
         let_go: row.int("let_go")?,
+        left: row.int("gone")?,
         unsettled: row.int("unsettled")?,
         edges: row.int("edges")?,
         edges_behind: row.int("behind")?,
@@ -172,6 +195,12 @@ pub async fn ahead(tx: &mut Tx) -> StoreResult<Ahead> {
 /// Some of the names that edges serve and the store does not.
 pub async fn unknown_names(tx: &mut Tx, limit: i64) -> StoreResult<Vec<String>> {
     let stmt = sql("SELECT hostname FROM recollections WHERE outcome IN ('unknown', 'newer') ORDER BY hostname LIMIT $1");
+    tx.fetch_all(stmt.bind(limit)).await?.iter().map(|row| row.text("hostname")).collect()
+}
+
+/// Some of the canonical hosts whose tenants left after the copy was made.
+pub async fn left_hosts(tx: &mut Tx, limit: i64) -> StoreResult<Vec<String>> {
+    let stmt = sql("SELECT hostname FROM recollections WHERE outcome = 'left' ORDER BY hostname LIMIT $1");
     tx.fetch_all(stmt.bind(limit)).await?.iter().map(|row| row.text("hostname")).collect()
 }
 

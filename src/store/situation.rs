@@ -102,7 +102,13 @@ fn next_to(id: &DomainId, edges: CountedEdges) -> Stmt {
            (SELECT count(*) FROM edges e WHERE e.status = 'active' AND e.lost_at IS NULL AND e.heartbeat_at > $2) AS edges, \
            (SELECT recovering_since FROM feed WHERE id = 1) AS f_recovering, \
            (SELECT rc.not_after FROM recollections rc WHERE rc.hostname = d.hostname AND rc.tenant_id = d.tenant_id \
-             AND rc.outcome = 'newer') AS f_remembered, \
+             AND (rc.outcome = 'newer' OR rc.settled_at IS NULL)) AS f_remembered, \
+           CAST(CASE WHEN (SELECT recovering_since FROM feed WHERE id = 1) IS NULL THEN 0 \
+             WHEN EXISTS (SELECT 1 FROM recollections ru WHERE ru.hostname = d.hostname AND ru.settled_at IS NULL) THEN 1 \
+             WHEN EXISTS (SELECT 1 FROM edges e WHERE e.status = 'active' AND e.lost_at IS NULL AND e.heartbeat_at > $2 \
+               AND e.cursor_epoch <> (SELECT epoch FROM feed WHERE id = 1)) THEN 1 \
+             WHEN EXISTS (SELECT 1 FROM edges e WHERE e.status = 'active' \
+               AND e.cursor_epoch = (SELECT epoch FROM feed WHERE id = 1)) THEN 0 ELSE 1 END AS BIGINT) AS f_unreminded, \
            m.hold, i.limits AS i_limits, i.roots AS i_roots, i.profile AS i_profile, COALESCE(ih.failures + ih.halts, 0) AS i_failures, n.effect AS n_effect, n.object_id AS n_object, n.generation AS n_generation \
          FROM domains d \
          JOIN tenants t ON t.id = d.tenant_id \
@@ -204,6 +210,7 @@ fn situation(row: Option<&Row>, id: &DomainId, edges: CountedEdges) -> StoreResu
         letting_go: LettingGo::default(),
         recovering_since: row.opt_moment("f_recovering")?,
         remembered_until: row.opt_moment("f_remembered")?,
+        unreminded: row.int("f_unreminded")? != 0,
         domain,
     })
 }

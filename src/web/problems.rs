@@ -51,6 +51,7 @@ pub const PROBLEMS: &[(&str, u16, &str)] = &[
     ("claimed_anew", 409, "The tenant has claimed the name anew; that claim goes on."),
     ("not_recovering", 409, "No recovery is under way."),
     ("recovery_changed", 409, "Edges remember another number of names by now than was shown. Look again."),
+    ("recovery_unsettled", 409, "What edges remember is not settled yet. That takes a minute; look again then."),
     ("nothing_to_end", 409, "There is no release to end: the claim stands, or the name is free."),
     ("edge_revoked", 409, "The edge is shut out for ever."),
     ("nothing_to_check", 409, "No name of the import waits for its records."),

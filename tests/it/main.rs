@@ -103,6 +103,8 @@ mod renewal_issuers;
 mod renewal_many;
 mod renewal_real;
 mod restore;
+mod restore_any_moment;
+mod restore_settled;
 mod routine;
 mod sandbox;
 mod sandbox_ca;

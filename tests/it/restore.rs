@@ -87,10 +87,16 @@ async fn story(mut world: World, url: &str, copy: impl AsyncFn(&World), put_back
     world.route(OLD, HostAction::Gone, None, version).await;
     until("the removal", || async { !is_served(&edge, OLD, &world).await }).await;
 
-    // While everything runs.
-    let changed = restore::end(&world.store, &world.env, Some(7), "x").await;
-    assert!(matches!(changed, Err(RestoreError::Changed(0))), "{changed:?}");
-    let ended = restore::end(&world.store, &world.env, Some(0), "x").await.unwrap();
+    // While everything runs; not before what edges remember is taken in.
+    let early = restore::end(&world.store, &world.env, Some(0), "x").await;
+    assert!(matches!(early, Err(RestoreError::Unsettled(1))), "{early:?}");
+    for row in nameplate::store::restore::unsettled(&world.store, 10).await.unwrap() {
+        let settled = nameplate::store::restore::settled(&row, "unknown", world.env.now());
+        assert_eq!(world.store.execute(settled).await.unwrap(), 1);
+    }
+    let changed = restore::end(&world.store, &world.env, Some(0), "x").await;
+    assert!(matches!(changed, Err(RestoreError::Changed(1))), "{changed:?}");
+    let ended = restore::end(&world.store, &world.env, Some(1), "x").await.unwrap();
     assert!(ended > done.epoch);
     assert!(matches!(restore::end(&world.store, &world.env, None, "x").await, Err(RestoreError::NotRecovering)));
     assert_eq!(restore::status(&world.store).await.unwrap(), None);
@@ -132,7 +138,7 @@ async fn a_sqlite_copy_comes_back_and_edges_keep_what_it_does_not_know() {
     .await;
 }
 
-fn postgres(tool: &str, arguments: &[&str]) {
+pub fn postgres(tool: &str, arguments: &[&str]) {
     let output = Command::new(Path::new("/usr/lib/postgresql/15/bin").join(tool)).args(arguments).output().unwrap();
     assert!(output.status.success(), "{tool}: {}", String::from_utf8_lossy(&output.stderr));
 }

@@ -38,25 +38,51 @@ fn no_walk_of_a_hundred_thousand_steps_gives_a_name_to_whom_it_is_not() {
         taken += walk.steps;
         seed += 1;
     }
-    for what in ["held", "live", "another holds", "handed over", "untied", "lost its proof", "returned", "forced", "free"] {
-        assert!(seen.get(what).is_some_and(|n| *n > 0), "too little happened in {taken} steps: {what} of {seen:?}");
+    let often = [
+        ("held", 300),
+        ("live", 300),
+        ("another holds", 100),
+        ("handed over", 50),
+        ("untied", 50),
+        ("lost its proof", 5),
+        ("returned", 10),
+        ("forced", 15),
+        ("free", 50),
+    ];
+    enough(&seen, &often, taken, STEPS);
+}
+
+/// A walk in which nothing happens is no proof: each thing happened so often, in proportion where fewer steps were taken.
+fn enough(seen: &BTreeMap<&'static str, usize>, often: &[(&'static str, usize)], taken: usize, of: usize) {
+    for (what, at_least) in often {
+        let (n, wanted) = (seen.get(what).copied().unwrap_or(0), at_least * taken.min(of) / of);
+        assert!(n >= wanted, "too little happened in {taken} steps: {what} {n} times instead of {wanted} of {seen:?}");
     }
 }
 
-/// Each way to break what keeps names safe is seen by the judge.
+/// Each way to break what keeps names safe is seen by the judge, as what it is.
 #[test]
 fn the_judge_sees_every_break() {
     for (broken, words) in [
-        (Broken::TakesFromAnyone, ""),
-        (Broken::SilenceIsAbsence, ""),
-        (Broken::RouteStays, "is routed to"),
-        (Broken::WayIsProof, ""),
+        (Broken::TakesFromAnyone, "which is not its holder"),
+        (Broken::SilenceIsAbsence, "without reason"),
+        (Broken::RouteStays, "which was let go of by its tenant"),
+        (Broken::WayIsProof, "without proof"),
         (Broken::TieIsForEver, "far longer than the grace"),
-        (Broken::FormerForgotten, ""),
+        (Broken::FormerForgotten, "while what tenant"),
     ] {
-        let found = (1..60).find_map(|seed| Walk::new(seed, broken).run(OF_ONE).err());
-        let said = found.unwrap_or_else(|| panic!("{broken:?} goes unseen"));
-        assert!(said.contains(words), "{broken:?}: {said}");
+        let mut others = Vec::new();
+        let found = (1..60).find_map(|seed| {
+            let said = Walk::new(seed, broken).run(OF_ONE).err()?;
+            let first = said.lines().next().unwrap_or_default().to_owned();
+            if first.contains(words) {
+                Some(first)
+            } else {
+                others.push(first);
+                None
+            }
+        });
+        assert!(found.is_some(), "{broken:?} goes unseen: {others:#?}");
     }
 }
 
@@ -79,8 +105,7 @@ async fn no_walk_through_the_engine_gives_a_name_to_whom_it_is_not() {
         }
         (taken, caught_up, seed) = (taken + walk.turns, caught_up + walk.caught_up, seed + 1);
     }
-    for what in ["held", "live", "another holds", "returned", "restored"] {
-        assert!(seen.get(what).is_some_and(|n| *n > 0), "too little happened in {taken} turns: {what} of {seen:?}");
-    }
+    let often = [("held", 20), ("live", 15), ("another holds", 2), ("returned", 2), ("forced", 2), ("restored", 4)];
+    enough(&seen, &often, taken, TURNS);
     assert!(caught_up > turns / 50, "the late edge followed {caught_up} times in {taken} turns");
 }

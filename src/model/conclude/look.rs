@@ -201,17 +201,16 @@ pub(super) fn hold_back(s: &Situation, order: &Order, now: Moment) -> Outcome {
     let cause = match () {
         () if !failing.is_empty() => "a check does not pass right now, so no order is spent on the name",
         () if s.held.is_some() => "the import that brought the name is paused or cancelled, so nothing is ordered for it",
+        () if s.unreminded => "the database was restored; what edges remember of the name comes first",
         () if s.remembered_until.is_some() => {
             "edges serve the name with a certificate of after the copy, so none is ordered before the recovery ends"
         }
         () => "a check does not pass right now, so no order is spent on the name",
     };
-    Outcome::of(s, plan::next_look(s)).order(order, OrderState::Waiting, now, |o| o.not_before = Moment::NEVER).tell(
-        "order_held_back",
-        "nameplate",
-        cause,
-        json!({ "codes": failing }),
-    )
+    let soon = if s.unreminded { now + plan::REMINDED_AGAIN } else { Moment::NEVER };
+    Outcome::of(s, plan::next_look(s).min(soon))
+        .order(order, OrderState::Waiting, now, |o| o.not_before = Moment::NEVER)
+        .tell("order_held_back", "nameplate", cause, json!({ "codes": failing }))
 }
 
 fn lose_proof(s: &Situation, now: Moment) -> Outcome {

@@ -25,7 +25,7 @@ pub use change::change;
 pub use holding::{Former, Presence};
 pub use look::{Looked, look};
 pub use preflight::preflight;
-pub use remove::{remembered_gone, remove};
+pub use remove::{remembered_elsewhere, remembered_gone, remove};
 pub use rollout::{FRESH_EDGE, Rollout, certificate_rollout, challenge_rollout, public_name, token_fetched};
 pub use undo::{RefusedForce, RefusedUndo, force_release, may_undo, nobody, undo};
 

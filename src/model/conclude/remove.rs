@@ -39,6 +39,16 @@ pub fn remembered_gone(s: &Situation, now: Moment) -> Result<Outcome, RefusedSte
     let_go(s, "nameplate", [because, because], now)
 }
 
+/// The same, because edges were told so after the copy was made that the name is served for another tenant. They are not told of this:
+/// they would take it for news, and serve the name for nobody.
+pub fn remembered_elsewhere(s: &Situation, now: Moment) -> Result<Outcome, RefusedStep> {
+    let because = "edges were told after the copy was made that the name is served for somebody else; it was handed over, and is \
+                   again";
+    let mut out = let_go(s, "nameplate", [because, because], now)?;
+    out.writes.retain(|write| *write != Write::RouteGone);
+    Ok(out)
+}
+
 /// The claim is over: nothing of it can come back.
 pub(super) fn finished(s: &Situation, now: Moment) -> Outcome {
     let mut out = Outcome::of(s, Moment::NEVER);
@@ -75,10 +85,11 @@ fn let_go(s: &Situation, actor: &str, [rests, ends]: [&str; 2], now: Moment) -> 
         out = successor::withdraw(s, out);
     }
     let detail = json!({"from": from.as_str(), "to": to.as_str()});
+    // A restored database may not know that edges serve the name for this tenant.
+    if from == Claim::Live || s.remembered_until.is_some() {
+        out = out.write(Write::RouteGone);
+    }
     Ok(if to == Claim::Releasing {
-        if from == Claim::Live {
-            out = out.write(Write::RouteGone);
-        }
         out.write(Write::Quarantine).tell("removed", actor, rests, detail)
     } else {
         if s.order.is_none() {

@@ -17,6 +17,7 @@ impl From<RestoreError> for Problem {
         match e {
             RestoreError::NotRecovering | RestoreError::NothingBefore => Problem::refused("not_recovering", said),
             RestoreError::Changed(_) => Problem::refused("recovery_changed", said),
+            RestoreError::Unsettled(_) => Problem::refused("recovery_unsettled", said),
             RestoreError::Store(e) => e.into(),
         }
     }
@@ -37,7 +38,7 @@ pub(in crate::web) struct RecoveryBody {
     newer: i64,
     /// Names that were let go of after the copy was made, and were again.
     let_go: i64,
-    /// What edges remember and was not settled yet: wait for it.
+    /// What edges remember and was not settled yet: it does not end before.
     unsettled: i64,
     /// Edges that have taken what is stored.
     edges: i64,
@@ -45,12 +46,16 @@ pub(in crate::web) struct RecoveryBody {
     edges_behind: i64,
     /// Up to fifty of the names that are unknown or have a newer certificate.
     names: Vec<String>,
+    /// Tenants that left after the copy was made, and are here again: take them off board again.
+    tenants_left: i64,
+    /// Up to fifty of their canonical hosts.
+    canonical_hosts_left: Vec<String>,
 }
 
 impl RecoveryBody {
     fn of(recovering: Option<Recovering>) -> Self {
         let since = recovering.as_ref().map(|r| r.since.rfc3339());
-        let (ahead, names) = recovering.map(|r| (r.ahead, r.names)).unwrap_or_default();
+        let (ahead, names, left) = recovering.map(|r| (r.ahead, r.names, r.left)).unwrap_or_default();
         RecoveryBody {
             recovering: since.is_some(),
             since,
@@ -61,6 +66,8 @@ impl RecoveryBody {
             edges: ahead.edges,
             edges_behind: ahead.edges_behind,
             names,
+            tenants_left: ahead.left,
+            canonical_hosts_left: left,
         }
     }
 }
@@ -99,7 +106,7 @@ pub(in crate::web) struct EndRecoveryBody {
     responses(
         (status = 200, description = "It is over.", body = RecoveryBody),
         (status = 403, description = "`operator_needed`"),
-        (status = 409, description = "`not_recovering`, `recovery_changed`"),
+        (status = 409, description = "`not_recovering`, `recovery_changed`, `recovery_unsettled`"),
         (status = 422, description = "`wrong_fields`"),
     ))]
 pub(in crate::web) async fn end_recovery(

@@ -1,5 +1,6 @@
 //! What the integration tests share.
 
+pub mod book;
 pub mod browser;
 pub mod cluster;
 pub mod dns_ask;

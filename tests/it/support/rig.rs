@@ -288,9 +288,10 @@ impl Rig {
             .await
             .unwrap();
         }
-        tx.execute(sql("UPDATE edges SET cursor_seq = (SELECT last_seq FROM feed), heartbeat_at = $1").bind(self.env.now()))
-            .await
-            .unwrap();
+        let confirmed =
+            sql("UPDATE edges SET cursor_epoch = (SELECT epoch FROM feed), cursor_seq = (SELECT last_seq FROM feed), \
+             heartbeat_at = $1");
+        tx.execute(confirmed.bind(self.env.now())).await.unwrap();
         let open =
             tx.fetch_all(sql("SELECT token, key_authorization FROM challenges WHERE removed_at IS NULL")).await.unwrap();
         let routes = tx

@@ -7,14 +7,12 @@ use std::time::Duration;
 use nameplate::app::{self, expect::Expect};
 use nameplate::dns::world::{Fault, How};
 use nameplate::model::claim::Claim;
-use nameplate::model::feed::{CertificateEntry, Deltas, Entry, Material, Position, Snapshot};
-use nameplate::model::feed_apply::Book;
 use nameplate::model::id::{DomainId, TenantId};
 use nameplate::model::limits::Counted;
-use nameplate::store::feed::{self, Scope};
 use nameplate::store::{self, OpenSettings, Store, sql};
 
 use super::oracle::{Oracle, Stands};
+use crate::support::book::KeptBook;
 use crate::support::rig::Rig;
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -40,7 +38,7 @@ pub struct Walk {
     numbers: Vec<TenantId>,
     claims: Vec<(DomainId, &'static str, usize)>,
     /// An edge that follows when it likes.
-    late: Option<Book>,
+    late: KeptBook,
     outage: bool,
     dir: tempfile::TempDir,
     copy: Option<Copy>,
@@ -66,7 +64,7 @@ impl Walk {
             tenants,
             numbers,
             claims,
-            late: None,
+            late: KeptBook::default(),
             outage: false,
             dir,
             copy: None,
@@ -160,7 +158,7 @@ impl Walk {
 
     async fn act(&mut self) {
         let (tenant, name) = (self.draw(3), NAMES[self.draw(3)]);
-        match self.draw(32) {
+        match self.draw(38) {
             0..2 => drop(self.claim(tenant, name).await),
             2..10 => self.hand_to(tenant, name).await,
             10..12 => self.toggle_value(name).await,
@@ -169,23 +167,23 @@ impl Walk {
                 self.edit(name, |zone| zone.mute = !zone.mute);
                 self.said(format!("{name} mute: {}", self.oracle.zones[name].mute));
             }
-            17..20 => self.remove(name).await,
-            20..23 => self.undo(name).await,
+            17..19 => self.remove(name).await,
+            19..23 => self.undo().await,
             23 => {
                 self.edit(name, |zone| *zone = super::oracle::Zone::default());
                 self.said(format!("{name} lapses"));
             }
             24 => self.leave(tenant).await,
-            25 => self.force(name).await,
-            26 => {
+            25..28 => self.force().await,
+            28 => {
                 let boundary = 1 + self.draw(20);
                 self.rig.scissors.set(boundary);
                 self.said(format!("a worker dies at boundary {boundary}"));
             }
-            27 => self.outage(),
-            28 => self.back_up().await,
-            29 => self.restore().await,
-            30 => self.end_recovery().await,
+            29 => self.outage(),
+            30..32 => self.back_up().await,
+            32..34 => self.restore().await,
+            34..37 => self.end_recovery().await,
             _ => {
                 if let Some((id, ..)) = self.claims.get(self.draw(self.claims.len().max(1))).cloned() {
                     let _ = app::check::check_now(&self.rig.app, &id, "tenant").await;
@@ -263,6 +261,7 @@ impl Walk {
         if self.remembered.take().is_some() {
             self.rig.hand.advance(Duration::from_secs(1));
             app::restore::end(&self.rig.app.store, &self.rig.env, None, "operator").await.unwrap();
+            self.rig.distribute_a_key().await;
             self.said("the recovery is over".to_owned());
             self.catch_up().await.unwrap();
         }
@@ -307,9 +306,9 @@ impl Walk {
         self.edit(name, |zone| zone.way = way);
     }
 
-    /// One of the name's claims that stand so.
+    /// One of the name's claims that stand so; of any name where none is said.
     async fn any_of(&self, name: &str, states: &[Claim]) -> Option<DomainId> {
-        let rows = sql("SELECT id, claim FROM domains WHERE hostname = $1 ORDER BY id").bind(name);
+        let rows = sql("SELECT id, claim FROM domains WHERE hostname = $1 OR $1 = '' ORDER BY id").bind(name);
         let rows = self.rig.app.store.query(rows).await.unwrap();
         let fits = |row: &&store::Row| states.contains(&row.parse("claim").unwrap());
         let of: Vec<DomainId> = rows.iter().filter(fits).map(|row| row.parse("id").unwrap()).collect();
@@ -324,19 +323,25 @@ impl Walk {
         }
     }
 
-    async fn undo(&mut self, name: &str) {
-        let Some(id) = self.any_of(name, &[Claim::Releasing]).await else { return };
+    async fn undo(&mut self) {
+        let Some(id) = self.any_of("", &[Claim::Releasing]).await else { return };
         if app::undo::undo(&self.rig.app, &id, &Expect::ANY, "tenant").await.is_ok() {
             self.oracle.returned(&id);
-            self.said(format!("{name} brought back: {id}"));
+            self.said(format!("brought back: {id}"));
         }
     }
 
-    async fn force(&mut self, name: &str) {
-        let Some(id) = self.any_of(name, &[Claim::Releasing, Claim::Released]).await else { return };
+    async fn force(&mut self) {
+        // The last claim on each name: of older ones nothing is left to be ended.
+        let rests = sql("SELECT domain_id FROM holdings WHERE state = 'quarantined' ORDER BY hostname");
+        let rests = self.rig.app.store.query(rests).await.unwrap();
+        if rests.is_empty() {
+            return;
+        }
+        let id: DomainId = rests[self.draw(rests.len())].parse("domain_id").unwrap();
         if app::undo::force_release(&self.rig.app, &id, "its new owner waits", &Expect::ANY, "operator").await.is_ok() {
             self.oracle.forced(&id);
-            self.said(format!("{name} forced: {id}"));
+            self.said(format!("forced: {id}"));
         }
     }
 
@@ -361,12 +366,14 @@ impl Walk {
     /// Walks until so many turns were taken.
     pub async fn run(&mut self, turns: usize) -> Result<(), String> {
         while self.turns < turns {
-            for _ in 0..=self.draw(2) {
+            for _ in 0..=self.draw(4) {
                 self.act().await;
             }
             self.judge().await.map_err(|why| format!("{why}\n{:#?}", self.story))?;
-            let end = self.rig.env.now() + [HOUR / 60, HOUR, 20 * HOUR, 90 * HOUR][self.draw(4)];
-            while self.rig.env.now() < end {
+            let end = self.rig.env.now() + [HOUR / 60, HOUR, 8 * HOUR, 40 * HOUR][self.draw(4)];
+            // What is looked at every minute must not be all that happens.
+            let most = self.turns + [3, 8, 20, 60][self.draw(4)];
+            while self.rig.env.now() < end && self.turns < most {
                 self.rig.turn().await;
                 app::routine::batch(&self.rig.app).await.unwrap();
                 app::resting::round(&self.rig.app).await.unwrap();
@@ -412,60 +419,16 @@ impl Walk {
     /// what it had.
     async fn catch_up(&mut self) -> Result<(), String> {
         self.rig.edge_follows().await;
-        let mut tx = self.rig.app.store.read().await.unwrap();
-        let at = feed::position(&mut tx).await.unwrap();
-        let nothing = Position { epoch: at.epoch, seq: 0 };
-        let empty = || Book::from_snapshot(Snapshot { position: nothing, entries: Vec::new() });
-        let mut book = self.late.take().unwrap_or_else(empty);
-        let connects = book.position().epoch == at.epoch;
-        let scope = if connects { Scope::Changes(book.position().seq, at.seq) } else { Scope::All };
-        let tenants = feed::tenants(&mut tx, scope).await.unwrap();
-        let (hosts, certificates) = feed::hosts(&mut tx, scope).await.unwrap();
-        let recovering = store::restore::recovering_since(&mut tx).await.unwrap().is_some();
-        drop(tx);
-        let certificates = certificates.into_iter().map(|c| {
-            let material = Material {
-                names: c.names,
-                chain: c.chain,
-                sealed_key: Vec::new(),
-                serial: c.serial,
-                not_after: c.not_after,
-                platform: false,
-            };
-            Entry::Certificate(CertificateEntry { id: c.id, version: 1, material: Some(material) })
-        });
-        let entries =
-            tenants.into_iter().map(Entry::Tenant).chain(certificates).chain(hosts.into_iter().map(Entry::Host)).collect();
-        if connects {
-            let deltas = Deltas { epoch: at.epoch, after: book.position().seq, upto: at.seq, entries };
-            let applied = book.apply(deltas).map_err(|e| format!("the late edge cannot follow: {e}"))?;
-            if !applied.refused.is_empty() && !recovering {
-                return Err(format!("the late edge refused {:?}", applied.refused));
-            }
-        } else {
-            let snapshot = Snapshot { position: at, entries };
-            if recovering {
-                for remembered in book.newer_than(&snapshot) {
-                    let stmt = store::restore::recollect(&self.rig.edge, &remembered, self.rig.env.now());
-                    self.rig.app.store.execute(stmt).await.unwrap();
-                }
-                book = book.with_recovered(snapshot);
-            } else {
-                book = Book::from_snapshot(snapshot);
-            }
-            let epoch = sql("UPDATE edges SET cursor_epoch = $1").bind(at.epoch);
-            self.rig.app.store.execute(epoch).await.unwrap();
-        }
+        let recovering = self.late.follow(&self.rig).await?;
         for name in NAMES {
-            let Some(host) = book.host(name) else { continue };
-            let number = self.numbers.iter().position(|t| *t == host.tenant_id);
+            let Some(host) = self.late.served(name) else { continue };
+            let number = self.numbers.iter().position(|t| *t == host.tenant);
             let of = |c: &super::oracle::Claimed| c.name == name && Some(c.tenant) == number && c.proven && !c.removed;
             if !self.oracle.claims.values().any(of) {
                 return Err(format!("the late edge serves {name} for {}, whose it is not", host.slug));
             }
         }
         if recovering {
-            self.late = Some(book);
             return Ok(());
         }
         let routed = sql("SELECT r.hostname, r.tenant_id FROM routes r JOIN tenants t ON t.id = r.tenant_id \
@@ -473,13 +436,12 @@ impl Walk {
         let rows = self.rig.app.store.query(routed).await.unwrap();
         for name in NAMES {
             let meant = rows.iter().find(|r| r.text("hostname").unwrap() == name).map(|r| r.text("tenant_id").unwrap());
-            let served = book.host(name).map(|h| h.tenant_id.to_string());
+            let served = self.late.served(name).map(|h| h.tenant.to_string());
             if meant != served {
                 return Err(format!("the late edge serves {name} for {served:?} instead of {meant:?}"));
             }
         }
         self.caught_up += 1;
-        self.late = Some(book);
         Ok(())
     }
 }

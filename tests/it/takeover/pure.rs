@@ -8,9 +8,9 @@ use nameplate::model::claim::Claim;
 use nameplate::model::conclude::{
     self, AuthorizationSeen, CaStatus, Challenge, Conclusion, Former, Looked, Presence, Rollout,
 };
-use nameplate::model::domain::{Effect, HoldingState, PublicProbe, Situation};
+use nameplate::model::domain::{Domain, Effect, HoldingState, PublicProbe, Situation};
 use nameplate::model::evidence::{Check, Finding};
-use nameplate::model::id::TenantId;
+use nameplate::model::id::{DomainId, TenantId};
 use nameplate::model::letting_go::{FIRST_LOOK, Leads, Resting, Step};
 use nameplate::model::moment::Moment;
 use nameplate::model::order::OrderState;
@@ -114,26 +114,28 @@ impl Walk {
     /// What somebody does.
     fn act(&mut self) {
         let (tenant, name) = (self.draw(3), NAMES[self.draw(4)]);
-        match self.draw(24) {
+        match self.draw(28) {
             0..3 => self.claim(tenant, name),
             3..9 => self.hand_to(tenant, name),
             9..12 => self.toggle_value(name),
             12..15 => self.lead(tenant, name),
             15..18 => self.toggle_silence(name),
-            18 => self.remove(name),
-            19 => self.undo(name),
-            20 => self.lapse(name),
-            21 => self.leave(tenant),
-            22 => self.force(name),
+            18..20 => self.remove(name),
+            20..23 => self.undo(),
+            23 => self.lapse(name),
+            24 => self.leave(tenant),
+            25..27 => self.force(),
             _ => self.ask(name),
         }
     }
 
-    fn of_name(&mut self, name: &str, fits: impl Fn(Claim) -> bool) -> Option<usize> {
-        let all: Vec<usize> = (0..self.rows.lines.len())
-            .filter(|at| self.rows.lines[*at].domain.hostname.as_str() == name && fits(self.rows.lines[*at].domain.claim))
-            .collect();
+    fn any(&mut self, fits: impl Fn(&Domain) -> bool) -> Option<usize> {
+        let all: Vec<usize> = (0..self.rows.lines.len()).filter(|at| fits(&self.rows.lines[*at].domain)).collect();
         if all.is_empty() { None } else { Some(all[self.draw(all.len())]) }
+    }
+
+    fn of_name(&mut self, name: &str, fits: impl Fn(Claim) -> bool) -> Option<usize> {
+        self.any(|d| d.hostname.as_str() == name && fits(d.claim))
     }
 
     fn claim(&mut self, tenant: usize, name: &str) {
@@ -222,8 +224,8 @@ impl Walk {
         }
     }
 
-    fn undo(&mut self, name: &str) {
-        let Some(at) = self.of_name(name, |c| c == Claim::Releasing) else { return };
+    fn undo(&mut self) {
+        let Some(at) = self.any(|d| d.claim == Claim::Releasing) else { return };
         let mut s = self.rows.situation(at);
         let again = |l: &super::rows::Line| {
             l.domain.tenant_id == s.domain.tenant_id && l.domain.hostname == s.domain.hostname && l.domain.claim.is_open()
@@ -235,17 +237,20 @@ impl Walk {
         if let Ok(out) = conclude::undo(&mut s, &looked, "tenant", self.now) {
             self.rows.record(at, &s, &out, self.now);
             self.oracle.returned(&s.domain.id);
-            self.said(format!("{name} brought back by {}", s.tenant_slug));
+            self.said(format!("{} brought back by {}", s.domain.hostname, s.tenant_slug));
         }
     }
 
-    fn force(&mut self, name: &str) {
-        let Some(at) = self.of_name(name, |c| matches!(c, Claim::Releasing | Claim::Released)) else { return };
+    fn force(&mut self) {
+        // The last claims on the names: of older ones nothing is left to be ended.
+        let rests: Vec<DomainId> = self.rows.holdings.values().filter_map(|h| h.domain_id.clone()).collect();
+        let ends = |d: &Domain| matches!(d.claim, Claim::Releasing | Claim::Released) && rests.contains(&d.id);
+        let Some(at) = self.any(ends) else { return };
         let s = self.rows.situation(at);
         if let Ok(out) = conclude::force_release(&s, "stuck", "operator", self.now) {
             self.rows.record(at, &s, &out, self.now);
             self.oracle.forced(&s.domain.id);
-            self.said(format!("{name} forced"));
+            self.said(format!("{} forced", s.domain.hostname));
         }
     }
 

@@ -67,10 +67,17 @@ async fn the_departed_customer_with_a_forgotten_cname_and_a_stranger_who_signs_u
     assert_eq!((state(&rig, &claim).await.as_str(), served(&rig, NAME).await), ("awaiting_dns", false));
     assert_eq!(rig.ca.state().counters().orders_created, placed);
     assert!(told(&rig, &former, "name_dangles").await >= 4, "{:?}", rig.events(&former).await);
-    // Its own record beside the forgotten one does not help either, as long as the former's is there.
+    // Its own record beside the forgotten one does not help either, nor a CNAME of its own: as long as the former's is there.
     rig.zones.add(&txt(&rig, &claim, NAME).await).unwrap();
+    rig.zones.remove(&format!("{NAME}. 60 IN CNAME acme.app.example.")).unwrap();
+    rig.zones.add(&format!("{NAME}. 60 IN CNAME stranger.app.example.")).unwrap();
     pass(&rig, DAY / 2).await;
-    assert_eq!(state(&rig, &claim).await, "awaiting_dns");
+    assert_eq!((state(&rig, &claim).await.as_str(), told(&rig, &claim, "quarantined").await), ("awaiting_dns", 1));
+    assert_eq!(rig.ca.state().counters().orders_created, placed);
+    // Whoever runs the zone decides, and nobody else.
+    rig.zones.remove(&txt(&rig, &former, NAME).await).unwrap();
+    app::check::check_now(&rig.app, &claim, "tenant").await.unwrap();
+    rig.until_active(&claim, 2 * HOUR).await;
 }
 
 /// A wildcard CNAME leads every name of a zone to one tenant's host. It proves nothing for anybody, and ties nothing but what was proven.
@@ -174,8 +181,11 @@ async fn parent_and_child_of_different_tenants() {
     app::remove::remove(&rig.app, &parents, "tenant").await.unwrap();
     pass(&rig, 9 * DAY).await;
     assert!(!served(&rig, NAME).await && served(&rig, child).await);
-    // The child's proof is none for the parent.
+    // The child's proof is none for the parent, however the parent leads.
     let claim = rig.claim(&beta, NAME).await;
+    rig.zones.remove(&format!("{NAME}. 60 IN CNAME acme.app.example.")).unwrap();
+    rig.zones.add(&format!("{NAME}. 60 IN CNAME beta.app.example.")).unwrap();
+    rig.unpublish_txt(&parents, NAME).await;
     pass(&rig, 2 * DAY).await;
     assert_eq!((state(&rig, &claim).await.as_str(), state(&rig, &childs).await.as_str()), ("awaiting_dns", "live"));
 }

@@ -103,6 +103,8 @@ texts! {
     recovery_unknown = "Served by edges, not known here";
     recovery_newer = "With a certificate that only edges have";
     recovery_names = "Names that edges serve with what is not stored";
+    recovery_left = "Tenants that left after the copy, and are here again";
+    recovery_left_hosts = "Take these tenants off board again";
     recovery_end = "End the recovery";
     recovery_end_lead(lost) = "Edges then take exactly what is stored and let go of everything else. Names that lose what serves them now: {lost}. Those that are not known here must be claimed anew; the others get a new certificate.";
     recovery_end_button = "End the recovery";
