@@ -154,6 +154,7 @@ impl Run {
             gone_for: Duration::ZERO,
             gone_since: Some(self.world.now()),
             last_gone: None,
+            followed_for: Duration::ZERO,
             followed_since: None,
         };
         Ok(self.names.claimed(n, claimed))

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::super::SimulationError;
 use super::super::world::{FRONT, SERVER};
+use super::oracle::NOTICE;
 use crate::dns::world::{Fault, How, Reply, Who, ZoneStore};
 use crate::model::hostname::Hostname;
 use crate::model::id::{DomainId, TenantId};
@@ -34,7 +35,8 @@ pub(super) struct Claimed {
     pub(super) gone_for: Duration,
     pub(super) gone_since: Option<Moment>,
     pub(super) last_gone: Option<Moment>,
-    /// Since when another claim has had its own value published while this one's was gone.
+    /// How long another claim had its own value published while this one's was gone, and since when it has.
+    pub(super) followed_for: Duration,
     pub(super) followed_since: Option<Moment>,
 }
 
@@ -264,8 +266,17 @@ impl Names {
                 }
                 _ => {}
             }
-            let followed = !silent && !published[at] && published.iter().enumerate().any(|(of, there)| of != at && *there);
-            claim.followed_since = if followed { claim.followed_since.or(Some(now)) } else { None };
+            let followed = !published[at] && published.iter().enumerate().any(|(of, there)| of != at && *there);
+            match (silent, followed) {
+                (false, true) => claim.followed_since = claim.followed_since.or(Some(now)),
+                // Silence stops the clock; a record that is back, or another that went, sets it to zero, unless the time was over.
+                (_, followed) => {
+                    claim.followed_for += claim.followed_since.take().map_or(Duration::ZERO, |since| now.since(since));
+                    if !silent && !followed && claim.followed_for < NOTICE {
+                        claim.followed_for = Duration::ZERO;
+                    }
+                }
+            }
         }
     }
 

@@ -19,7 +19,7 @@ const DAY: Duration = Duration::from_secs(86_400);
 /// A tie must have been seen lost for so long before a name is let go of; a little less, since looks are not to the second.
 const GRACE: Duration = Duration::from_secs(7 * 86_400 - 3600);
 /// A name goes to another claim after 72 hours; as above.
-const NOTICE: Duration = Duration::from_secs(71 * 3600);
+pub(super) const NOTICE: Duration = Duration::from_secs(71 * 3600);
 /// So many findings are kept in words.
 const SAID: usize = 50;
 
@@ -361,8 +361,8 @@ pub(super) fn judge(name: &Name, seen: &[Seen], names: &Names, now: Moment) -> V
 /// Whether a claim that was let go of had to be: its tenant wanted it, its tie was gone for the whole grace, or it went to another.
 pub(super) fn has_cause(claim: &Claimed, now: Moment) -> bool {
     let gone = claim.gone_for + claim.gone_since.map_or(Duration::ZERO, |since| now.since(since));
-    let followed = claim.followed_since.is_some_and(|since| now.since(since) >= NOTICE);
-    claim.given_up_at.is_some() || gone >= GRACE || followed
+    let followed = claim.followed_for + claim.followed_since.map_or(Duration::ZERO, |since| now.since(since));
+    claim.given_up_at.is_some() || gone >= GRACE || followed >= NOTICE
 }
 
 /// Whether what ties a name to a claim was gone the last time that anybody could see it.

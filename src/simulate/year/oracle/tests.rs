@@ -20,6 +20,7 @@ fn claimed(n: u8) -> Claimed {
         gone_for: Duration::ZERO,
         gone_since: None,
         last_gone: None,
+        followed_for: Duration::ZERO,
         followed_since: None,
     }
 }
