@@ -122,7 +122,8 @@ async fn what_edges_serve_stays_theirs_and_is_counted() {
     // Before it is settled nothing is ordered for them either, and it cannot be ended.
     let placed = rig.ca.state().counters().orders_created;
     rig.pass(HOUR).await;
-    assert_eq!(rig.ca.state().counters().orders_created, placed, "{}", rig.story(&waits).await);
+    let now_placed = rig.ca.state().counters().orders_created;
+    assert_eq!(now_placed, placed, "{}", rig.story(&waits).await);
     let early = restore::end(&rig.app.store, &rig.env, None, "operator").await;
     assert!(matches!(early, Err(RestoreError::Unsettled(3))), "{early:?}");
     settle(&rig).await;
@@ -130,7 +131,8 @@ async fn what_edges_serve_stays_theirs_and_is_counted() {
         assert_eq!(outcome(&rig, name).await.as_deref(), Some(what), "{name}");
     }
     rig.pass(6 * HOUR).await;
-    assert_eq!(rig.ca.state().counters().orders_created, placed, "{}", rig.story(&waits).await);
+    let now_placed = rig.ca.state().counters().orders_created;
+    assert_eq!(now_placed, placed, "{}", rig.story(&waits).await);
     assert_eq!(state(&rig, &id).await, "live");
     let status = restore::status(&rig.app.store).await.unwrap().unwrap();
     assert_eq!((status.ahead.unknown, status.ahead.newer, status.names.len()), (1, 1, 2));

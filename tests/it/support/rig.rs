@@ -77,6 +77,9 @@ fn orders(limit: Limit) -> Limits {
     limits::usual().into_iter().chain([(LimitName::OrdersPerAccount, limit), roomy]).collect()
 }
 
+/// The feed's epoch in the beginning; an edge of an earlier one takes nothing.
+const EPOCH: i64 = 7;
+
 pub const START: Moment = Moment::from_secs(1_800_000_000);
 
 impl Rig {
@@ -150,9 +153,10 @@ impl Rig {
         seed_issuer(&store, &env, "main", limits).await;
         let mut tx = store.begin().await.unwrap();
         tx.execute(sql(
-            "INSERT INTO feed (id, epoch, last_seq, last_position, signing_key, tls_key, tls_cert) VALUES (1, 7, 0, 0, $1, $1, '')",
+            "INSERT INTO feed (id, epoch, last_seq, last_position, signing_key, tls_key, tls_cert) VALUES (1, $2, 0, 0, $1, $1, '')",
         )
-        .bind(vec![0_u8]))
+        .bind(vec![0_u8])
+        .bind(EPOCH))
         .await
         .unwrap();
         tx.commit().await.unwrap();
@@ -227,10 +231,11 @@ impl Rig {
     async fn enrol_edge(&self) {
         let stmt =
             sql("INSERT INTO edges (id, name, public_key, credential, status, cursor_epoch, cursor_seq, heartbeat_at, \
-               enrolled_at) VALUES ($1, 'edge-1', $2, $2, 'active', 7, 0, $3, $3)")
+               enrolled_at) VALUES ($1, 'edge-1', $2, $2, 'active', $4, 0, $3, $3)")
             .bind(self.edge.as_str())
             .bind(vec![1_u8])
-            .bind(self.env.now());
+            .bind(self.env.now())
+            .bind(EPOCH);
         self.app.store.execute(stmt).await.unwrap();
     }
 
@@ -288,10 +293,11 @@ impl Rig {
             .await
             .unwrap();
         }
-        let confirmed =
-            sql("UPDATE edges SET cursor_epoch = (SELECT epoch FROM feed), cursor_seq = (SELECT last_seq FROM feed), \
-             heartbeat_at = $1");
-        tx.execute(confirmed.bind(self.env.now())).await.unwrap();
+        let confirmed = sql(
+            "UPDATE edges SET cursor_epoch = CASE WHEN cursor_epoch < $2 THEN cursor_epoch ELSE (SELECT epoch FROM feed) END, \
+               cursor_seq = (SELECT last_seq FROM feed), heartbeat_at = $1",
+        );
+        tx.execute(confirmed.bind(self.env.now()).bind(EPOCH)).await.unwrap();
         let open =
             tx.fetch_all(sql("SELECT token, key_authorization FROM challenges WHERE removed_at IS NULL")).await.unwrap();
         let routes = tx
