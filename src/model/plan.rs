@@ -234,9 +234,14 @@ pub fn is_stuck(order: &Order, now: Moment) -> bool {
     now.since(order.state_since) > limit
 }
 
-/// Whether the CA is looked at in the next step: then that look decides whether it is the last.
+/// Whether the CA is asked in the next step: then its answer decides whether it is the last. One that is ready may have been sent its
+/// CSR by a worker that died before it could say so: given up unasked, its certificate would be made a second time.
 fn is_read_next(order: &Order) -> bool {
-    order.state == OrderState::Finalizing || order.state == OrderState::Authorizing && order.announced_at.is_some()
+    match order.state {
+        OrderState::Ready | OrderState::Finalizing => true,
+        OrderState::Authorizing => order.announced_at.is_some(),
+        _ => false,
+    }
 }
 
 fn plan_order(s: &Situation, order: &Order, now: Moment) -> Next {

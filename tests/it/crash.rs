@@ -89,6 +89,29 @@ async fn b40_b59_a_worker_dropped_at_any_boundary_leaves_nothing_behind() {
     }
 }
 
+/// Nobody comes for hours after the worker died: whatever the CA made meanwhile is found, and not made a second time.
+#[tokio::test]
+async fn b40_a_worker_that_dies_anywhere_and_is_missed_for_hours_costs_no_second_certificate() {
+    let boundaries = walk(8, 0).await;
+    for cut in 1..=boundaries.len() {
+        let rig = Rig::new(8).await;
+        let tenant = rig.tenant("acme").await;
+        let id = rig.claim(&tenant, NAME).await;
+        rig.publish(&id, NAME).await;
+        rig.scissors.set(cut);
+        while !rig.turn().await {
+            assert!(rig.env.now() < START + HOUR, "nobody died at boundary {cut}");
+        }
+        rig.scissors.set(0);
+        rig.hand.advance(3 * HOUR);
+        rig.until_active(&id, 4 * HOUR).await;
+        rig.check_invariants().await;
+        let story = rig.story(&id).await;
+        let made = rig.ca.state().counters().certificates_by_name.get(NAME).copied();
+        assert_eq!(made, Some(1), "cut {cut} at {}: {story}", boundaries[cut - 1]);
+    }
+}
+
 /// The same on PostgreSQL, where an outcome is one statement and others write at the same time.
 #[tokio::test]
 async fn a_worker_dropped_at_any_boundary_on_postgres_leaves_nothing_behind() {
