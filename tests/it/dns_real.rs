@@ -8,7 +8,7 @@ use nameplate::dns::{AddressMap, Limits, Look, Observers, Settings};
 use nameplate::env::Env;
 use nameplate::model::checks;
 use nameplate::model::evidence::Finding;
-use nameplate::model::look::{Ask, Kind, Observer, Seen};
+use nameplate::model::look::{Ask, Kind, Observation, Observer, Seen};
 use nameplate::sandbox::dns::{Fault, How, ZoneStore};
 
 use crate::dns_cases::compare;
@@ -124,12 +124,32 @@ async fn looks(files: &[MasterFile], anchor: &str, explains: bool, asks: &[Ask])
     let observers = through(&[&unbound], &table);
     let mut all = Vec::new();
     for ask in asks {
-        let seen = observers.look(ask).await;
+        let seen = look_until_read(&observers, ask, explains).await;
         let finding = checks::judge(ask, &seen).remove(0);
         println!("{} {:?}", finding.reason.code(), finding.observed);
         all.push((finding, seen));
     }
     all
+}
+
+/// What Unbound says of the zone. On a machine with too much to do it may find its servers silent and answer SERVFAIL for that,
+/// which says nothing of signatures; it is asked again then.
+async fn look_until_read(observers: &Observers, ask: &Ask, explains: bool) -> Seen {
+    const TRIES: usize = 5;
+    let mut seen = observers.look(ask).await;
+    for _ in 1..TRIES {
+        let silent = |o: &Observation| {
+            matches!(o.probe.observer, Observer::Resolver(_)) && !o.answer.bogus() && !o.answer.definite()
+        };
+        if !explains || !seen.observations.iter().any(silent) {
+            break;
+        }
+        println!("looking again, for: {:?}", seen.observations.iter().filter(|o| silent(o)).collect::<Vec<_>>());
+        // Unbound remembers a failure for five seconds.
+        tokio::time::sleep(Duration::from_secs(6)).await;
+        seen = observers.look(ask).await;
+    }
+    seen
 }
 
 fn through(resolvers: &[&RealServer], table: &[(IpAddr, SocketAddr)]) -> Observers {
@@ -222,25 +242,34 @@ async fn what_is_wrong_with_the_signatures_is_said_as_far_as_the_resolver_says_i
     let (old, old_key) = signed("now-864000", "now-86400");
     let dropped = zones(&right()).unwrap();
     for (files, anchor) in [(&early, &early_key.anchor), (&old, &old_key.anchor), (&dropped, &old_key.anchor)] {
-        let mut told = Vec::new();
-        for (finding, _) in looks(files, anchor, true, &asks()).await {
-            assert_eq!(finding.reason.code(), "dnssec_bogus");
+        for (finding, seen) in looks(files, anchor, true, &asks()).await {
+            assert_eq!(finding.reason.code(), "dnssec_bogus", "{seen:#?}");
             let what = finding.advice.strip_prefix("example.com is signed with DNSSEC, but ").unwrap_or_default();
-            told.push(what.split(", so").next().unwrap_or_default().to_owned());
+            let told = what.split(", so").next().unwrap_or_default();
+            // How much Unbound says depends on its version, and on what it knows of the zone's keys already.
+            let resolvers = seen.observations.iter().filter(|o| matches!(o.probe.observer, Observer::Resolver(_)));
+            let said: Vec<u16> = resolvers.flat_map(|o| o.answer.ede.clone()).collect();
+            let kinds: Vec<&str> = said.iter().filter_map(|code| kind(*code)).collect();
+            assert!(said.iter().any(|code| *code == BOGUS || kind(*code).is_some()), "{said:?}");
+            assert!(kinds.contains(&told) || kinds.is_empty() && told == "its signatures do not fit", "{told}: {said:?}");
         }
-        assert!(KINDS.contains(&told[0].as_str()) && told.iter().all(|t| *t == told[0]), "{told:?}");
     }
 }
 
-/// What may be wrong with signatures, in words.
-const KINDS: [&str; 6] = [
-    "its signatures do not fit",
-    "its signatures have expired",
-    "its signatures are not valid at this time",
-    "the DS record at your registrar names a key that is not in use",
-    "its answers come without valid signatures",
-    "the proof that a record does not exist is missing",
-];
+/// That a resolver found signatures wrong, and no more (RFC 8914 §4.7).
+const BOGUS: u16 = 6;
+
+/// What a resolver says is wrong with signatures (RFC 8914 §4.8 to §4.13), in words.
+fn kind(code: u16) -> Option<&'static str> {
+    match code {
+        7 => Some("its signatures have expired"),
+        8 => Some("its signatures are not valid at this time"),
+        9 => Some("the DS record at your registrar names a key that is not in use"),
+        10 | 11 => Some("its answers come without valid signatures"),
+        12 => Some("the proof that a record does not exist is missing"),
+        _ => None,
+    }
+}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_resolver_that_does_not_say_why_it_fails_is_asked_without_the_check() {
