@@ -61,9 +61,11 @@ fn codes(told: &Told) -> Vec<String> {
     risks.map(|got| got.body["data"]["detail"]["code"].as_str().unwrap().to_owned()).collect()
 }
 
-fn silent(told: &Told, how: Option<How>) {
-    let faults = how.map(|how| Fault { name: "acme.test".to_owned(), kind: None, how, below: true });
-    told.rig.zones.set_faults(faults.into_iter().collect());
+/// What is asked of this name, and of its label for the proof, is answered like that; the receivers' own name is well.
+fn spoilt(told: &Told, name: &str, how: Option<How>) {
+    let of = |name: String, how| Fault { name, kind: None, how, below: false };
+    let both = |how| [of(name.to_owned(), how), of(format!("_nameplate-challenge.{name}"), how)];
+    told.rig.zones.set_faults(how.map(both).into_iter().flatten().collect());
 }
 
 /// When its renewal is due, and when its certificate ends.
@@ -183,20 +185,21 @@ async fn silence_neither_raises_nor_ends_anything() {
         let told = Told::new(394).await;
         let (tenant, ids) = told.live("acme", 1).await;
         told.webhook(Some(&tenant), KINDS).await;
-        silent(&told, Some(how));
+        spoilt(&told, "n0.acme.test", Some(how));
         looked_and_told(&told, &ids).await;
         assert!(told.logged("evidence_changed").await > 0, "{how:?}: the silence was seen");
         assert_eq!(told.logged("renewal_at_risk").await, 0, "{how:?}");
-        silent(&told, None);
+        spoilt(&told, "n0.acme.test", None);
         told.rig.zones.add(HOSTILE).unwrap();
         told.rig.hand.advance(HOUR);
         looked_and_told(&told, &ids).await;
         assert_eq!(told.receivers.kinds(), ["renewal_at_risk"], "{how:?}");
-        silent(&told, Some(how));
+        spoilt(&told, "n0.acme.test", Some(how));
         told.rig.hand.advance(HOUR);
         looked_and_told(&told, &ids).await;
-        assert_eq!(told.receivers.kinds(), ["renewal_at_risk"], "{how:?}: nothing was seen to be mended");
-        silent(&told, None);
+        assert_eq!(told.receivers.kinds(), ["renewal_at_risk"], "{how:?}");
+        assert_eq!(told.logged("renewal_safe").await, 0, "{how:?}: nothing was seen to be mended");
+        spoilt(&told, "n0.acme.test", None);
         told.rig.zones.remove(HOSTILE).unwrap();
         told.rig.hand.advance(HOUR);
         looked_and_told(&told, &ids).await;
@@ -219,10 +222,10 @@ async fn each_cause_is_told_once_and_all_of_a_check_have_one_end() {
     told.rig.zones.add(elsewhere).unwrap();
     looked_and_told(&told, &ids).await;
     assert_eq!(codes(&told), ["aaaa_points_elsewhere"]);
-    silent(&told, Some(How::Bogus));
+    spoilt(&told, "acme.test", Some(How::Bogus));
     looked_and_told(&told, &ids).await;
     assert_eq!(codes(&told), ["aaaa_points_elsewhere", "dnssec_bogus"]);
-    silent(&told, None);
+    spoilt(&told, "acme.test", None);
     told.rig.zones.remove(elsewhere).unwrap();
     looked_and_told(&told, &ids).await;
     assert_eq!(told.receivers.kinds(), ["renewal_at_risk", "renewal_at_risk", "renewal_safe"]);
