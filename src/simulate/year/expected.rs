@@ -156,6 +156,12 @@ impl Expected {
         self.watches.keys().next().map(|(at, _)| *at)
     }
 
+    /// Whether something that is due was not told, as far as is known now.
+    pub(super) fn lacks(&self, names: &Names, ca_away: bool, now: Moment) -> bool {
+        let mut due = self.watches.range(..=(now, u64::MAX));
+        due.any(|(_, watch)| matches!(self.look(watch, names, ca_away), Found::Lacking(_)))
+    }
+
     /// Looks at what is due. `ca_away`: nothing can be replaced meanwhile.
     pub(super) fn judge(&mut self, names: &Names, ca_away: bool, now: Moment) {
         while let Some(entry) = self.watches.first_entry().filter(|entry| entry.key().0 <= now) {
