@@ -5,6 +5,7 @@
 
 mod names;
 mod platform;
+mod risks;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -88,6 +88,18 @@ impl Check {
     /// Every check there is.
     pub const ALL: &'static [Check] =
         &[Check::Ownership, Check::Routing, Check::Caa, Check::Delegation, Check::Holding, Check::Preflight];
+
+    /// The word in store and API.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Check::Ownership => "ownership",
+            Check::Routing => "routing",
+            Check::Caa => "caa",
+            Check::Delegation => "delegation",
+            Check::Holding => "holding",
+            Check::Preflight => "preflight",
+        }
+    }
 }
 
 /// A DNS record in the three forms people paste.
@@ -214,6 +226,13 @@ mod tests {
             row["views"] = views.collect();
         }
         serde_json::from_value(row).unwrap()
+    }
+
+    #[test]
+    fn a_check_has_one_word() {
+        for check in Check::ALL {
+            assert_eq!(serde_json::json!(check), check.as_str());
+        }
     }
 
     #[test]

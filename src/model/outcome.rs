@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::alert::kinds::EVIDENCE_CHANGED;
 use super::domain::{Domain, GrantState, Situation};
 use super::id::{CertificateId, ChallengeId, DomainId, EdgeId, GrantId, IssuerId, OrderId};
 use super::issuer::IssuerNews;
@@ -253,6 +254,11 @@ impl Outcome {
     pub fn tell(mut self, kind: &'static str, actor: &str, cause: impl Into<String>, detail: Value) -> Self {
         self.events.push(NewEvent { kind, actor: actor.to_owned(), cause: cause.into(), detail });
         self
+    }
+
+    /// Whether a look saw something else than the one before.
+    pub fn saw_something_new(&self) -> bool {
+        self.events.iter().any(|event| event.kind == EVIDENCE_CHANGED)
     }
 
     /// Adds an event of our own doing, without facts.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::claim::Claim;
 use super::domain::{Effect, Grant, GrantState, Role, Situation, TieState};
-use super::evidence::{Check, Verdict};
+use super::evidence::{Check, Evidence, Verdict};
 use super::moment::Moment;
 use super::order::{Lane, Order, OrderState};
 use super::pace;
@@ -323,7 +323,7 @@ fn plan_waiting(s: &Situation, order: &Order, now: Moment) -> Next {
 }
 
 /// When a live name is looked at for its tie: where that is lost, the time counts only as far as it is seen.
-pub fn next_tie_look(s: &Situation) -> Moment {
+fn next_tie_look(s: &Situation) -> Moment {
     match (s.domain.tie, s.domain.looked_at) {
         // That look decides at once, while what it saw is fresh.
         (TieState::Lost, Some(at)) if tie::is_over(&s.domain, s.letting_go.tie_grace) => at,
@@ -332,7 +332,22 @@ pub fn next_tie_look(s: &Situation) -> Moment {
     }
 }
 
-/// When a live name without open work is due again: for its tie, its renewal, or to serve what it has.
+/// When a live name is looked at whose renewal would be refused, so that it is soon known to be mended.
+fn next_look_at_risk(s: &Situation) -> Moment {
+    let refused = |e: &Evidence| {
+        matches!(e.finding.check, Check::Routing | Check::Caa)
+            && matches!(e.finding.verdict(), Verdict::Fail | Verdict::Wait)
+    };
+    let at = s.domain.looked_at.filter(|_| s.domain.evidence.iter().any(refused));
+    at.map_or(Moment::NEVER, |at| at + tie::LOOK_AGAIN)
+}
+
+/// When a live name is looked at because something is wrong with it.
+pub fn next_look_at_trouble(s: &Situation) -> Moment {
+    next_tie_look(s).min(next_look_at_risk(s))
+}
+
+/// When a live name without open work is due again: for a look, its renewal, or to serve what it has.
 pub fn next_of_live(s: &Situation, now: Moment) -> Moment {
     next_besides_the_switch(s, now).min(s.switch_at().unwrap_or(Moment::NEVER))
 }
@@ -344,7 +359,7 @@ pub fn next_besides_the_switch(s: &Situation, now: Moment) -> Moment {
         Claims::Now(_) => now,
         Claims::Not(_) => Moment::NEVER,
     };
-    next_tie_look(s).min(renew_at)
+    next_look_at_trouble(s).min(renew_at)
 }
 
 fn plan_live(s: &Situation, now: Moment) -> Next {
@@ -368,15 +383,15 @@ fn plan_live(s: &Situation, now: Moment) -> Next {
     if matches!(claims, Claims::Now(_)) {
         return Next::Change(Change::OpenOrder);
     }
-    // A tie that is lost is looked at in its time, however long edges take.
-    let for_the_tie = s.domain.check_is_owed() || now >= next_tie_look(s);
+    // What is wrong with a name is looked at in its time, however long edges take.
+    let to_look = s.domain.check_is_owed() || now >= next_look_at_trouble(s);
     if s.is_rolling_out() && awaits_sight(s) {
         return sight(s, now);
     }
-    if s.is_rolling_out() && !for_the_tie && s.switch_at().is_none_or(|at| at <= now) {
+    if s.is_rolling_out() && !to_look && s.switch_at().is_none_or(|at| at <= now) {
         return Next::Observe(Observe::CertificateRollout);
     }
-    if s.domain.failures > 0 && matches!(claims, Claims::Later(_)) && !for_the_tie && !s.is_rolling_out() {
+    if s.domain.failures > 0 && matches!(claims, Claims::Later(_)) && !to_look && !s.is_rolling_out() {
         return Next::Change(Change::ForgetFailures);
     }
     // Daily looks are no alarms: batches read, and only a difference asks for a look here.

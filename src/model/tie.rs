@@ -12,19 +12,20 @@ use std::time::Duration;
 
 use super::domain::{Domain, RoutingMode, TieState};
 use super::evidence::{Check, Tie};
+use super::hostname::Hostname;
 use super::moment::Moment;
 use super::reason::Reason;
 
 /// A tie that was seen to be lost for so long lets the name go, where the operator says nothing else.
 pub const GRACE: Duration = Duration::from_secs(7 * 24 * 3600);
-/// How often a name whose tie is lost is looked at, so that the time counts.
+/// How often a name is looked at whose tie is lost, so that the time counts, or whose renewal would be refused.
 pub const LOOK_AGAIN: Duration = Duration::from_secs(6 * 3600);
 /// Two looks that saw the tie lost stand for the time between them up to this: a look that was missed is not one that saw.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(36 * 3600);
 
 /// What the way to us says of the tie; none where it says nothing of this tenant by its nature.
-fn way(d: &Domain, reason: Reason) -> Option<Tie> {
-    if by_record_alone(d, Some(reason)) {
+pub(super) fn way(mode: RoutingMode, hostname: &Hostname, reason: Reason) -> Option<Tie> {
+    if record_alone(mode, hostname, Some(reason)) {
         return None;
     }
     // Right, by all servers that answer: whether through the tenant's own host this reason does not say.
@@ -33,12 +34,16 @@ fn way(d: &Domain, reason: Reason) -> Option<Tie> {
 
 /// Whether the ownership record alone ties the name to its tenant, by its promise and by what is seen of its way.
 pub fn by_record_alone(d: &Domain, way: Option<Reason>) -> bool {
-    d.routing_mode == RoutingMode::Shared || d.hostname.is_apex() || way == Some(Reason::AddressOk)
+    record_alone(d.routing_mode, &d.hostname, way)
+}
+
+fn record_alone(mode: RoutingMode, hostname: &Hostname, way: Option<Reason>) -> bool {
+    mode == RoutingMode::Shared || hostname.is_apex() || way == Some(Reason::AddressOk)
 }
 
 /// Whether the name is still tied to its tenant as far as the last look goes: not lost, and one of what ties it was seen.
 pub fn holds(d: &Domain) -> bool {
-    let way = || d.evidence_of(Check::Routing).and_then(|e| way(d, e.finding.reason));
+    let way = || d.evidence_of(Check::Routing).and_then(|e| way(d.routing_mode, &d.hostname, e.finding.reason));
     d.tie != TieState::Lost && (d.owned() || way() == Some(Tie::Present))
 }
 
@@ -47,7 +52,7 @@ fn seen(d: &Domain) -> (TieState, bool) {
     let reason = |check| d.evidence_of(check).map(|e| e.finding.reason);
     let record = reason(Check::Ownership).map_or(Tie::Silent, Reason::tie);
     let way = match reason(Check::Routing) {
-        Some(reason) => way(d, reason),
+        Some(reason) => way(d.routing_mode, &d.hostname, reason),
         None => Some(Tie::Silent),
     };
     let before = d.tie;

@@ -55,10 +55,10 @@ pub(super) fn alert(row: &Row) -> StoreResult<AlertRow> {
     })
 }
 
-/// What is one story to whoever hears of it.
-pub fn topic(kind: &str, subject: &str, certificate: Option<&CertificateId>) -> String {
-    match certificate {
-        Some(certificate) => format!("{kind}/{subject}/{certificate}"),
+/// What is one story to whoever hears of it: a certificate or a check of a domain, or all of a subject.
+pub fn topic(kind: &str, subject: &str, part: Option<&str>) -> String {
+    match part {
+        Some(part) => format!("{kind}/{subject}/{part}"),
         None => format!("{kind}/{subject}"),
     }
 }
@@ -117,14 +117,16 @@ pub fn escalate(domain: &DomainId, certificate: &CertificateId, threshold: i64, 
     .bind(now)
 }
 
-/// What an event tells of an alert, written with the event.
-pub fn tells(event: &EventId, a: &AlertRow, begins: bool) -> Stmt {
-    sql("INSERT INTO alert_events (event_id, alert_id, topic, domain_id, says) VALUES ($1, $2, $3, $4, $5)")
+/// What an event tells of an alert, written with the event. Mail of it waits until `mail_at`, where that is said, for others of its
+/// kind.
+pub fn tells(event: &EventId, a: &AlertRow, begins: bool, mail_at: Option<Moment>) -> Stmt {
+    sql("INSERT INTO alert_events (event_id, alert_id, topic, domain_id, says, mail_at) VALUES ($1, $2, $3, $4, $5, $6)")
         .bind(event.as_str())
         .bind(a.id.as_str())
         .bind(a.topic.as_str())
         .bind(a.domain_id.as_ref().map(|d| d.as_str()))
         .bind(if begins { "begins" } else { "ends" })
+        .bind(mail_at)
 }
 
 /// Ends an alert; one row changes, once.
@@ -136,9 +138,9 @@ pub fn resolve(id: &AlertId, resolution: &str, event: &EventId, now: Moment) -> 
         .bind(event.as_str())
 }
 
-/// What open alerts of domains share: the cause, how many, the tightest threshold.
+/// What open alerts of domains share: the cause, how many, the tightest threshold where they have one.
 pub async fn by_cause(store: &Store, kind: &str) -> StoreResult<Vec<(String, i64, i64)>> {
-    let stmt = sql("SELECT cause, count(*) AS n, min(threshold) AS tightest FROM alerts \
+    let stmt = sql("SELECT cause, count(*) AS n, COALESCE(min(threshold), 0) AS tightest FROM alerts \
          WHERE kind = $1 AND resolved_at IS NULL GROUP BY cause ORDER BY cause");
     store
         .query(stmt.bind(kind))

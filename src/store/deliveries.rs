@@ -107,10 +107,14 @@ fn to_places(from: i64, upto: i64, now: Moment) -> Stmt {
     .bind(kinds::WEBHOOK_TEST)
 }
 
+/// What is gathered counts as waiting from the moment on at which it is to be written.
 fn to_contacts(kind: ContactKind, from: i64, upto: i64, now: Moment, mail_at: Moment) -> Stmt {
     sql("INSERT INTO mail_items (address, whose, event_id, position, state, attempts, due_at, leased_until, created_at) \
-         SELECT c.email, e.tenant_id, e.id, e.position, 'pending', 0, CAST($5 AS BIGINT), 0, CAST($4 AS BIGINT) \
+         SELECT c.email, e.tenant_id, e.id, e.position, 'pending', 0, \
+           CASE WHEN v.mail_at > CAST($5 AS BIGINT) THEN v.mail_at ELSE CAST($5 AS BIGINT) END, 0, \
+           CASE WHEN v.mail_at > CAST($4 AS BIGINT) THEN v.mail_at ELSE CAST($4 AS BIGINT) END \
          FROM events e JOIN contacts c ON c.tenant_id = e.tenant_id JOIN tenants t ON t.id = c.tenant_id \
+         LEFT JOIN alert_events v ON v.event_id = e.id \
          WHERE e.position > $1 AND e.position <= $2 AND $3 LIKE '%,' || e.kind || ',%' AND t.status <> 'deleted' \
            AND c.kinds LIKE '%\"' || $6 || '\"%' ON CONFLICT (address, whose, event_id) DO NOTHING")
     .bind(from)

@@ -1,10 +1,16 @@
-//! Certificates in use of which little may be left: looked at when something changed or a threshold is crossed, and not before.
-//! Whoever stores, switches or lets go of a certificate makes its name due in the same transaction ([`touch`]).
+//! Certificates in use of which little may be left, or that may not be renewed: looked at when something changed or a threshold is
+//! crossed, and not before. Whoever stores, switches or lets go of a certificate, or sees something new of its name, makes the name due
+//! in the same transaction ([`touch`]).
 
 use super::alerts::{AlertRow, alert};
 use super::{Row, Stmt, Store, StoreResult, Tx, sql};
+use crate::model::alert::kinds::CERTIFICATE_ENDING;
+use crate::model::alert::risk::LastSeen;
 use crate::model::alert::threshold::Life;
 use crate::model::claim::Claim;
+use crate::model::domain::{RoutingMode, TieState};
+use crate::model::evidence::Evidence;
+use crate::model::hostname::Hostname;
 use crate::model::id::{CertificateId, DomainId, TenantId};
 use crate::model::moment::Moment;
 use crate::model::order::OrderState;
@@ -44,6 +50,46 @@ fn ending(row: &Row, served_another: bool) -> StoreResult<Ending> {
     })
 }
 
+/// What the renewal of a certificate in use depends on.
+#[derive(Clone, Debug)]
+pub struct Renewing {
+    /// Whose the name is.
+    pub tenant_id: TenantId,
+    /// The name.
+    pub hostname: Hostname,
+    /// What its tenant was told to point it at.
+    pub mode: RoutingMode,
+    /// What ties it.
+    pub tie: TieState,
+    /// The last look from everywhere.
+    pub evidence: Vec<Evidence>,
+    /// When its renewal is due.
+    pub renew_at: Moment,
+    /// The end of the certificate.
+    pub not_after: Moment,
+}
+
+impl Renewing {
+    /// As the judgement takes it.
+    pub fn last_seen(&self) -> LastSeen<'_> {
+        LastSeen { hostname: &self.hostname, mode: self.mode, tie: self.tie, evidence: &self.evidence }
+    }
+}
+
+fn renewing(row: &Row) -> StoreResult<Option<Renewing>> {
+    let Some(renew_at) = row.opt_moment("renew_at")? else { return Ok(None) };
+    Ok(Some(Renewing {
+        tenant_id: row.parse("tenant_id")?,
+        hostname: Hostname::trusted(&row.text("hostname")?),
+        mode: row.parse("routing_mode")?,
+        tie: row.parse("tie")?,
+        // What cannot be read says nothing, and keeps no other name from its look: the name's own next step tells of it.
+        evidence: row.json("evidence").unwrap_or_default(),
+        renew_at,
+        not_after: row.moment("not_after")?,
+    }))
+}
+
 /// A name that is to be looked at.
 #[derive(Clone, Debug)]
 pub struct Due {
@@ -57,6 +103,8 @@ pub struct Due {
     pub open: bool,
     /// Its certificate, where one is in use.
     pub in_use: Option<Ending>,
+    /// What its renewal depends on, where that is planned.
+    pub renewing: Option<Renewing>,
 }
 
 /// Makes a name due: its certificate, or its claim, is another one now.
@@ -69,12 +117,12 @@ pub fn touch(domain: &DomainId) -> Stmt {
 /// Names that are due, the longest waiting first.
 pub async fn due(store: &Store, now: Moment, limit: i64) -> StoreResult<Vec<Due>> {
     let stmt = sql("SELECT l.domain_id, l.touched, d.claim, d.tenant_id, d.hostname, d.standing, c.id AS certificate_id, \
-           c.not_before, c.not_after, o.state AS order_state, i.name AS issuer, \
+           c.not_before, c.not_after, o.state AS order_state, i.name AS issuer, d.routing_mode, d.tie, d.evidence, w.renew_at, \
            CAST(CASE WHEN EXISTS (SELECT 1 FROM alerts a WHERE a.domain_id = l.domain_id AND a.resolved_at IS NULL) \
              THEN 1 ELSE 0 END AS BIGINT) AS alarmed \
          FROM (SELECT domain_id, touched, due_at FROM expiry_looks WHERE due_at <= $1 ORDER BY due_at, domain_id LIMIT $2) l \
          JOIN domains d ON d.id = l.domain_id LEFT JOIN certificates c ON c.id = d.certificate_id \
-         LEFT JOIN orders o ON o.id = (SELECT p.id FROM orders p WHERE p.domain_id = d.id \
+         LEFT JOIN renewals w ON w.domain_id = d.id AND w.certificate_id = d.certificate_id LEFT JOIN orders o ON o.id = (SELECT p.id FROM orders p WHERE p.domain_id = d.id \
            ORDER BY p.created_at DESC, p.id DESC LIMIT 1) \
          LEFT JOIN issuers i ON i.id = o.issuer_id ORDER BY l.due_at, l.domain_id");
     let rows = store.query(stmt.bind(now).bind(limit)).await?;
@@ -87,9 +135,18 @@ pub async fn due(store: &Store, now: Moment, limit: i64) -> StoreResult<Vec<Due>
             touched: row.int("touched")?,
             open: row.int("alarmed")? == 1,
             in_use: if has { Some(ending(row, false)?) } else { None },
+            renewing: if has { renewing(row)? } else { None },
         })
     };
     rows.iter().map(read).collect()
+}
+
+/// Keeps the name as it was read, to the end of the transaction; nothing changes where somebody touched it meanwhile, which makes it
+/// due once more.
+pub fn hold(due: &Due) -> Stmt {
+    sql("UPDATE expiry_looks SET due_at = due_at WHERE domain_id = $1 AND touched = $2")
+        .bind(due.domain_id.as_str())
+        .bind(due.touched)
 }
 
 /// When it is looked at next, unless somebody touched it meanwhile.
@@ -145,7 +202,14 @@ pub async fn stale(tx: &mut Tx, name: &DomainId) -> StoreResult<Vec<Stale>> {
          WHERE a.domain_id = $1 AND a.resolved_at IS NULL \
            AND (d.claim <> 'live' OR COALESCE(d.certificate_id, '') <> a.certificate_id) ORDER BY a.id");
     let rows = tx.fetch_all(stmt.bind(name.as_str())).await?;
-    rows.iter().map(|r| Ok(Stale { alert: alert(r)?, live: r.int("live")? == 1, served: r.int("served")? == 1 })).collect()
+    let mut stale = Vec::new();
+    for row in &rows {
+        let alert = alert(row)?;
+        if alert.kind == CERTIFICATE_ENDING {
+            stale.push(Stale { alert, live: row.int("live")? == 1, served: row.int("served")? == 1 });
+        }
+    }
+    Ok(stale)
 }
 
 /// Open alerts of the certificate that a name has.

@@ -56,6 +56,7 @@ pub mod resting;
 pub mod restore;
 pub mod retention;
 pub mod revocations;
+pub mod risks;
 pub mod rollout;
 pub mod routine;
 mod row;

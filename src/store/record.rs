@@ -85,7 +85,8 @@ pub async fn outcome(
         batch.free(event_row(&s.domain, event, s.domain.event_seq + n, &event_id(), now));
     }
     let live = |d: &Domain| d.claim == Claim::Live;
-    if s.domain.certificate_id != out.domain.certificate_id || live(&s.domain) != live(&out.domain) {
+    let another = s.domain.certificate_id != out.domain.certificate_id || live(&s.domain) != live(&out.domain);
+    if another || live(&out.domain) && out.saw_something_new() {
         batch.free(expiry::touch(&s.domain.id));
     }
     let changed = tx.batch(batch.stmts).await?;

@@ -1,7 +1,7 @@
 //! What events tell of alerts, and what each place was told last. A place is a webhook's id, or an address.
 
 use super::{Stmt, StoreResult, Tx, sql};
-use crate::model::alert::kinds::{ALERT_RAISED, ALERT_RESOLVED, CERTIFICATE_ENDING, CERTIFICATE_SAFE};
+use crate::model::alert::kinds::is_of_alert;
 use crate::model::alert::telling::Says;
 use crate::model::id::EventId;
 use crate::model::moment::Moment;
@@ -17,7 +17,7 @@ pub struct Telling {
 
 /// What an event of this kind tells.
 pub async fn of(tx: &mut Tx, event: &EventId, kind: &str) -> StoreResult<Telling> {
-    if !matches!(kind, ALERT_RAISED | ALERT_RESOLVED | CERTIFICATE_ENDING | CERTIFICATE_SAFE) {
+    if !is_of_alert(kind) {
         return Ok(Telling { says: Says::Else, topic: String::new() });
     }
     let stmt = sql("SELECT v.topic, v.says, (SELECT MAX(a.raised_event) FROM alerts a WHERE a.topic = v.topic \

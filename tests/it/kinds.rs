@@ -199,6 +199,14 @@ async fn watched() -> BTreeSet<String> {
     let (tenant, ids) = told.live("acme", 1).await;
     told.webhook_at(Some(&tenant), "https://hooks.acme.test/gone", &["certificate_ending"]).await;
     told.receivers.answer(|got| Ok(if got.url.ends_with("/gone") { 410 } else { 200 }));
+    let hostile = "acme.test. 60 IN CAA 0 issue \"other.example\"";
+    for there in [true, false] {
+        let changed = if there { told.rig.zones.add(hostile).map(drop) } else { told.rig.zones.remove(hostile) };
+        changed.unwrap();
+        app::check::check_now(&told.rig.app, &ids[0], "tenant").await.unwrap();
+        told.rig.pass(MINUTE).await;
+        told.beats(MINUTE).await;
+    }
     told.lives(&ids[0], 90 * DAY).await;
     told.rig.hand.advance(90 * DAY * 4 / 5);
     told.beats(HOUR).await;

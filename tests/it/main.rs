@@ -97,6 +97,7 @@ mod reach;
 mod reissue;
 mod reissue_api;
 mod renewal;
+mod renewal_at_risk;
 mod renewal_crash;
 mod renewal_edges;
 mod renewal_issuers;

@@ -12,6 +12,7 @@ use crate::support::stores::{Kind, TestStore};
 const FILES: &[&str] = &[
     "src/store/alerts.rs",
     "src/store/expiry.rs",
+    "src/store/risks.rs",
     "src/store/telling.rs",
     "src/store/deliveries.rs",
     "src/store/webhooks.rs",
@@ -113,6 +114,7 @@ async fn every_pass_takes_the_index_that_was_made_for_it() {
     for (part, index) in [
         ("SELECT l.domain_id, l.touched", "expiry_looks_due (due_at<?)"),
         ("FROM rollout_exceptions x CROSS JOIN domains d", "domains_by_certificate (certificate_id=?)"),
+        ("WHERE a.domain_id = $1 AND a.resolved_at IS NULL ORDER BY a.id", "alerts_once (domain_id=?)"),
         ("SELECT cause, count(*)", "COVERING INDEX alerts_open"),
         ("AS latest FROM alert_events v", "alerts_open_topic (topic=?)"),
         ("SELECT MIN(endpoint_id) FROM deliveries", "(endpoint_id>?"),

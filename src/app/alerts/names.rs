@@ -1,10 +1,11 @@
-//! Certificates of single names: raised when little of their life is left, ended when they were replaced or let go of.
+//! Certificates of single names: raised when little of their life is left, ended when they were replaced or let go of. Each name that
+//! is due is looked at for what puts its renewal at risk, too.
 
 use std::time::Duration;
 
 use serde_json::json;
 
-use super::{AlertSettings, PAGE, Passed, Unwell, news};
+use super::{AlertSettings, PAGE, Passed, Unwell, news, risks};
 use crate::app::{App, AppError};
 use crate::mint;
 use crate::model::alert::cause::{Cause, Known, cause_of};
@@ -62,6 +63,12 @@ async fn one(
     passed: &mut Passed,
 ) -> Result<(), AppError> {
     let (now, mut next) = (app.env.now(), Moment::NEVER);
+    if tx.execute(expiry::hold(due)).await? != 1 {
+        return Ok(());
+    }
+    let (raised, resolved) = risks::look(app, tx, due, now).await?;
+    passed.raised += raised;
+    passed.resolved += resolved;
     if due.open {
         for stale in expiry::stale(tx, &due.domain_id).await? {
             if stale.served {
@@ -125,7 +132,7 @@ async fn end(app: &App, tx: &mut Tx, alert: &AlertRow, why: Over, now: Moment) -
         "alert": alert.id, "domain": alert.domain_id, "hostname": name, "certificate": alert.certificate_id, "why": resolution,
     });
     tx.execute(alerts::event(&event, alert.tenant_id.as_ref(), &news(CERTIFICATE_SAFE, said, detail), now)).await?;
-    tx.execute(alerts::tells(&event, alert, false)).await?;
+    tx.execute(alerts::tells(&event, alert, false, None)).await?;
     Ok(true)
 }
 
@@ -161,7 +168,7 @@ async fn raise_one(
         id: mint!(app.env, AlertId),
         kind: CERTIFICATE_ENDING.to_owned(),
         subject: ending.domain_id.to_string(),
-        topic: alerts::topic(CERTIFICATE_ENDING, ending.domain_id.as_str(), Some(&ending.certificate_id)),
+        topic: alerts::topic(CERTIFICATE_ENDING, ending.domain_id.as_str(), Some(ending.certificate_id.as_str())),
         tenant_id: Some(ending.tenant_id.clone()),
         domain_id: Some(ending.domain_id.clone()),
         certificate_id: Some(ending.certificate_id.clone()),
@@ -189,6 +196,6 @@ async fn raise_one(
         "cause": cause.key, "who_acts": cause.class,
     });
     tx.execute(alerts::event(&event, Some(&ending.tenant_id), &news(CERTIFICATE_ENDING, said, detail), now)).await?;
-    tx.execute(alerts::tells(&event, &alert, true)).await?;
+    tx.execute(alerts::tells(&event, &alert, true, None)).await?;
     Ok(true)
 }

@@ -8,8 +8,8 @@ use serde_json::json;
 use super::{AlertSettings, Unwell, news};
 use crate::app::{App, AppError};
 use crate::mint;
-use crate::model::alert::cause::Cause;
-use crate::model::alert::kinds::{ALERT_RAISED, ALERT_RESOLVED, CERTIFICATE_ENDING};
+use crate::model::alert::cause::{Cause, Class};
+use crate::model::alert::kinds::{ALERT_RAISED, ALERT_RESOLVED, CERTIFICATE_ENDING, RENEWAL_AT_RISK};
 use crate::model::alert::level::{self, Step};
 use crate::model::conclude::FRESH_EDGE;
 use crate::model::id::{AlertId, EventId};
@@ -19,6 +19,8 @@ use crate::store::{Tx, mail_items, pulse, webhooks};
 
 /// Many certificates that end for one cause.
 const TOGETHER: &str = "certificates_ending";
+/// Many renewals that records of ours stand in the way of.
+const AT_RISK: &str = "renewals_at_risk";
 /// How long mail may wait before that is an alert.
 const MAIL_LATE: Duration = Duration::from_secs(3600);
 /// For how long mail that was given up is an alert.
@@ -73,6 +75,18 @@ async fn together(app: &App) -> Result<Vec<Condition>, AppError> {
     Ok(causes.into_iter().map(condition).collect())
 }
 
+/// Renewals that records of the platform's own stand in the way of: one condition a cause, however many they are.
+async fn ours_at_risk(app: &App) -> Result<Vec<Condition>, AppError> {
+    let causes = alerts::by_cause(&app.store, RENEWAL_AT_RISK).await?;
+    let ours = causes.into_iter().filter(|(cause, ..)| Cause::class_of(cause) == Class::Platform);
+    let condition = |(cause, many, _): (String, i64, i64)| {
+        let renewals = if many == 1 { "1 renewal".to_owned() } else { format!("{many} renewals") };
+        let said = format!("{renewals} will fail for one cause. {}", Cause::sentence(&cause));
+        Condition { many, cause: cause.clone(), ..Condition::of(AT_RISK, &cause, said) }
+    };
+    Ok(ours.map(condition).collect())
+}
+
 async fn of_the_platform(app: &App, settings: &AlertSettings, unwell: &Unwell) -> Result<Vec<Condition>, AppError> {
     let now = app.env.now();
     let mut out = Vec::new();
@@ -104,6 +118,7 @@ async fn of_the_platform(app: &App, settings: &AlertSettings, unwell: &Unwell) -
         one.cause = format!("ca/{issuer}");
         out.push(one);
     }
+    out.extend(ours_at_risk(app).await?);
     out.extend(of_places(app).await?);
     out.extend(of_mail(app, now).await?);
     Ok(out)
@@ -190,7 +205,7 @@ async fn settle(app: &App, conditions: Vec<Condition>) -> Result<(usize, usize),
                     let detail = json!({ "alert": alert.id, "kind": alert.kind, "subject": alert.subject });
                     let told = news(ALERT_RESOLVED, format!("over: {}", alert.said), detail);
                     tx.execute(alerts::event(&event, None, &told, now)).await?;
-                    tx.execute(alerts::tells(&event, alert, false)).await?;
+                    tx.execute(alerts::tells(&event, alert, false, None)).await?;
                 }
             }
             Step::Rest | Step::Raise | Step::Stay => {}
@@ -233,7 +248,7 @@ async fn rise(app: &App, tx: &mut Tx, c: &Condition, now: Moment) -> Result<bool
         return Ok(false);
     }
     tx.execute(alerts::event(&event, None, &told, now)).await?;
-    tx.execute(alerts::tells(&event, &alert, true)).await?;
+    tx.execute(alerts::tells(&event, &alert, true, None)).await?;
     Ok(true)
 }
 
@@ -243,7 +258,7 @@ async fn grow(app: &App, tx: &mut Tx, alert: &AlertRow, c: &Condition, now: Mome
         if tx.execute(alerts::tell_again(alert, c.many, c.threshold, &c.said, &event)).await? == 1 {
             let told = news(ALERT_RAISED, c.said.clone(), detail(&alert.id, c));
             tx.execute(alerts::event(&event, None, &told, now)).await?;
-            tx.execute(alerts::tells(&event, alert, true)).await?;
+            tx.execute(alerts::tells(&event, alert, true, None)).await?;
         }
         return Ok(());
     }

@@ -2,7 +2,8 @@
 //!
 //! - [`Notifier`] holds what is needed beside the application: who posts, who mails, and what the operator decided.
 //! - `deliver` hands out the stream by a cursor and keeps tries under way, as many as `pace` has room for; `send` is one of them;
-//!   `write` sends what is due by mail, in a loop of its own. None of them waits for another's slow receiver.
+//!   `write` sends what is due by mail, in a loop of its own, in lines that
+//!   `together` words. None of them waits for another's slow receiver.
 //! - `payload` is the document that a webhook gets; `words` says what is told of a try that failed.
 //!
 //! What always holds: an event is handed out once to each place (a primary key), in the transaction that moves the cursor; it is
@@ -16,6 +17,7 @@ mod deliver;
 mod pace;
 mod payload;
 mod send;
+mod together;
 mod words;
 mod write;
 

@@ -1,6 +1,5 @@
 //! Mail: all that waits for an address makes one message, whosever contact it is; after it the address is left alone for a while.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -9,14 +8,13 @@ use aws_lc_rs::digest::{Context as Digest, SHA256};
 use futures::stream::{self, StreamExt as _};
 
 use super::Notifier;
+use super::together;
 use crate::app::AppError;
-use crate::model::alert::cause::Cause;
-use crate::model::alert::kinds::CERTIFICATE_ENDING;
 use crate::model::alert::telling::{Listener, Says, worth_telling};
 use crate::model::moment::Moment;
 use crate::model::retries;
 use crate::notify::mail::{MailError, Mailer};
-use crate::notify::message::{self, Item, LISTED};
+use crate::notify::message;
 use crate::store::mail_items::{self, ItemRow};
 use crate::store::telling::{self, Telling};
 use crate::store::{StoreResult, Tx};
@@ -32,8 +30,6 @@ const LEASE: Duration = Duration::from_secs(180);
 const AT_ONCE: usize = 200;
 /// What is kept of an error.
 const SAID: usize = 200;
-/// Names in a line that stands for many things.
-const NAMED: usize = 20;
 
 /// How a message ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -124,7 +120,7 @@ impl Notifier {
         }
         app.boundary.cross("mail taken").await;
         let operators_only = told.iter().all(|one| one.item.whose.is_empty());
-        let (items, link) = (worded(&told), self.link(operators_only));
+        let (items, link) = (together::lines(told.iter().map(|one| &one.item)), self.link(operators_only));
         let id = name_of(to, &told);
         let message = message::compose(to, &self.settings.brand, id, now, &items, link.as_deref(), why(operators_only));
         let answer = mailer.send(&message).await;
@@ -242,40 +238,4 @@ fn name_of(to: &str, told: &[Told]) -> String {
         digest.update(one.item.event_id.as_str().as_bytes());
     }
     digest.finish().as_ref().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// The lines of a message. Certificates that end for one cause, where they are more than a reader goes through, are one line with
-/// a count.
-fn worded(told: &[Told]) -> Vec<Item> {
-    let shared = |item: &ItemRow| {
-        let cause = item.detail.get("cause").and_then(serde_json::Value::as_str)?;
-        (item.kind == CERTIFICATE_ENDING).then(|| cause.to_owned())
-    };
-    let mut by_cause: BTreeMap<String, Vec<&ItemRow>> = BTreeMap::new();
-    for one in told {
-        if let Some(cause) = shared(&one.item) {
-            by_cause.entry(cause).or_default().push(&one.item);
-        }
-    }
-    by_cause.retain(|_, items| items.len() > LISTED);
-    let mut lines: Vec<Item> = by_cause.iter().map(|(cause, items)| together(cause, items)).collect();
-    let alone = told.iter().filter(|one| shared(&one.item).is_none_or(|cause| !by_cause.contains_key(&cause)));
-    lines.extend(alone.map(|one| Item {
-        hostname: one.item.hostname.clone(),
-        said: one.item.cause.clone(),
-        at: one.item.at,
-    }));
-    lines
-}
-
-fn together(cause: &str, items: &[&ItemRow]) -> Item {
-    let names: Vec<&str> = items.iter().filter_map(|item| item.hostname.as_deref()).take(NAMED).collect();
-    let said = format!(
-        "{} certificates end soon for one cause. {} Among them: {} and {} more",
-        items.len(),
-        Cause::sentence(cause),
-        names.join(", "),
-        items.len() - names.len()
-    );
-    Item { hostname: None, said, at: items.iter().map(|item| item.at).max().unwrap_or_default() }
 }

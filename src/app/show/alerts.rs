@@ -57,8 +57,8 @@ pub struct AlertView {
     #[schema(value_type = Option<String>, format = DateTime, required)]
     #[serde(with = "rfc3339::option")]
     pub resolved_at: Option<Moment>,
-    /// How: `renewed`, `let_go` (its name was), `escalated` (a tighter threshold took its place), `mistaken` (a clock was wrong) or
-    /// `over`.
+    /// How: `renewed`, `healed` (nothing stands in the way of the renewal any more), `let_go` (its name was), `escalated` (a tighter
+    /// threshold took its place), `mistaken` (a clock was wrong) or `over`.
     #[schema(required)]
     pub resolution: Option<String>,
 }

@@ -2,6 +2,7 @@
 
 use crate::model::evidence::Actor;
 use crate::model::order::OrderState;
+use crate::model::reason::Reason;
 use crate::model::standing::Standing;
 use crate::model::vocabulary::vocabulary;
 
@@ -48,6 +49,17 @@ impl Cause {
         Cause { class, key: format!("{class}/{what}") }
     }
 
+    /// The cause of what a finding alone stands in the way of.
+    pub fn found(reason: Reason) -> Cause {
+        let class = match reason.acts() {
+            Actor::Tenant => Class::TenantDns,
+            Actor::DnsProvider => Class::DnsProvider,
+            Actor::Ca => Class::Ca,
+            Actor::Platform | Actor::Nobody => Class::Platform,
+        };
+        Cause::new(class, reason.code())
+    }
+
     /// Reads a key as it is stored; what an unknown release wrote counts as ours.
     pub fn class_of(key: &str) -> Class {
         key.split('/').next().and_then(|word| word.parse().ok()).unwrap_or(Class::Platform)
@@ -62,6 +74,7 @@ impl Cause {
             Class::DnsProvider => format!("DNS providers do not answer as they should.{found}"),
             Class::Ca => format!("The certificate authority behind issuer {what} does not issue."),
             Class::Platform if what == "edge" => "Edges serve another certificate than the one they were given.".to_owned(),
+            Class::Platform if !found.is_empty() => found.trim_start().to_owned(),
             Class::Platform => "The renewal is late on our side.".to_owned(),
         }
     }
@@ -86,7 +99,6 @@ pub fn cause_of(known: &Known<'_>) -> Cause {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::reason::Reason;
 
     fn known(standing: Option<Standing>) -> Known<'static> {
         Known { standing, order: None, issuer: "main", issuer_unwell: false, served_another: false }
@@ -111,7 +123,12 @@ mod tests {
             let cause = cause_of(&known(Some(Standing::Found(*reason))));
             assert_eq!(Cause::class_of(&cause.key), cause.class);
             assert!(Cause::sentence(&cause.key).ends_with('.'), "{}", cause.key);
+            let found = Cause::found(*reason);
+            assert_eq!(Cause::class_of(&found.key), found.class);
+            assert!(Cause::sentence(&found.key).ends_with('.'), "{}", found.key);
         }
+        let ours = Cause::found(Reason::CaaTargetExcludesCa);
+        assert_eq!(Cause::sentence(&ours.key), Reason::CaaTargetExcludesCa.sentence());
         assert_eq!(Cause::class_of("from another release"), Class::Platform);
     }
 }

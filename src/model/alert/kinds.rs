@@ -35,12 +35,18 @@ const fn platform(word: &'static str, about: &'static str) -> Kind {
 const DOMAINS: Option<ContactKind> = Some(ContactKind::Domains);
 const CERTIFICATES: Option<ContactKind> = Some(ContactKind::Certificates);
 
+/// A look at the records saw something new.
+pub const EVIDENCE_CHANGED: &str = "evidence_changed";
 /// All there is, of every kind, those of later releases included.
 pub const EVERYTHING: &str = "*";
 /// A certificate crossed a threshold.
 pub const CERTIFICATE_ENDING: &str = "certificate_ending";
 /// It was replaced, or is not needed any more.
 pub const CERTIFICATE_SAFE: &str = "certificate_safe";
+/// What was last seen of a name would keep its certificate from being renewed.
+pub const RENEWAL_AT_RISK: &str = "renewal_at_risk";
+/// It would not any more.
+pub const RENEWAL_SAFE: &str = "renewal_safe";
 /// A certificate of a name that was let go of was revoked.
 pub const CERTIFICATE_REVOKED: &str = "certificate_revoked";
 /// A name that was let go of still leads here.
@@ -60,7 +66,7 @@ pub const WEBHOOK_TEST: &str = "webhook_test";
 pub const KINDS: &[Kind] = &[
     tenant("claimed", None, "A hostname was claimed."),
     tenant("proven", None, "Ownership, routing and permission passed; the claim holds the name."),
-    tenant("evidence_changed", None, "A look at the records saw something new."),
+    tenant(EVIDENCE_CHANGED, None, "A look at the records saw something new."),
     tenant("expired", DOMAINS, "The records were not published in time."),
     tenant("order_opened", None, "An order waits for its turn."),
     tenant("order_placed", None, "The CA took an order."),
@@ -103,6 +109,12 @@ pub const KINDS: &[Kind] = &[
     tenant(NAME_LET_GO, DOMAINS, "The DNS of such a name does not lead here any more."),
     tenant(CERTIFICATE_ENDING, CERTIFICATES, "A certificate in use has only a certain share of its lifetime left."),
     tenant(CERTIFICATE_SAFE, CERTIFICATES, "Such a certificate was replaced, or is not needed any more."),
+    tenant(
+        RENEWAL_AT_RISK,
+        CERTIFICATES,
+        "What was last seen of a live name would keep its certificate from being renewed; told with the day and what to do.",
+    ),
+    tenant(RENEWAL_SAFE, CERTIFICATES, "It would not any more, or the name was let go of."),
     tenant(WEBHOOK_DISABLED, None, "A place failed for days or said that it is gone; nothing is sent to it any more."),
     platform("tenant_added", "A tenant was added."),
     platform("reissue_began", "An operator asked for certificates to be replaced out of turn."),
@@ -153,10 +165,16 @@ pub fn subscribed(asked: &[String], operator: bool) -> Result<Vec<String>, Kinds
 pub fn hears_beginning_of(subscribed: &[String], ending: &str) -> bool {
     let beginning = match ending {
         CERTIFICATE_SAFE => CERTIFICATE_ENDING,
+        RENEWAL_SAFE => RENEWAL_AT_RISK,
         ALERT_RESOLVED => ALERT_RAISED,
         _ => return true,
     };
     subscribed.iter().any(|word| word == EVERYTHING || word == beginning)
+}
+
+/// Whether events of this kind tell that an alert begins, or is over.
+pub fn is_of_alert(kind: &str) -> bool {
+    matches!(kind, ALERT_RAISED | ALERT_RESOLVED | CERTIFICATE_ENDING | CERTIFICATE_SAFE | RENEWAL_AT_RISK | RENEWAL_SAFE)
 }
 
 /// The words that are written to contacts of this kind, each between commas.
@@ -215,12 +233,14 @@ mod tests {
         assert!(hears_beginning_of(&asked(&[CERTIFICATE_ENDING, CERTIFICATE_SAFE]), CERTIFICATE_SAFE));
         assert!(!hears_beginning_of(&asked(&[CERTIFICATE_SAFE, ALERT_RAISED]), CERTIFICATE_SAFE));
         assert!(!hears_beginning_of(&asked(&[ALERT_RESOLVED]), ALERT_RESOLVED));
+        assert!(hears_beginning_of(&asked(&[RENEWAL_AT_RISK]), RENEWAL_SAFE));
+        assert!(!hears_beginning_of(&asked(&[CERTIFICATE_ENDING]), RENEWAL_SAFE));
         assert!(hears_beginning_of(&asked(&["active"]), "active"));
     }
 
     #[test]
     fn what_is_mailed_stands_between_commas() {
-        assert_eq!(mailed(ContactKind::Certificates), ",certificate_ending,certificate_safe,");
+        assert_eq!(mailed(ContactKind::Certificates), ",certificate_ending,certificate_safe,renewal_at_risk,renewal_safe,");
         assert!(mailed(ContactKind::Domains).contains(",tie_lost,"));
     }
 }

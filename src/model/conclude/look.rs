@@ -5,6 +5,7 @@ use serde_json::json;
 use super::holding::{Before, Former, awaiting, holders_look};
 use super::remove::end_work;
 use super::{Draw, change, preflight, successor};
+use crate::model::alert::kinds::EVIDENCE_CHANGED;
 use crate::model::claim::{Claim, ClaimStep};
 use crate::model::domain::{Domain, GrantState, Role, Situation, TieState};
 use crate::model::evidence::{Check, Evidence, Finding, Verdict};
@@ -14,6 +15,7 @@ use crate::model::outcome::{Outcome, Write};
 use crate::model::pace;
 use crate::model::plan;
 use crate::model::reason::Reason;
+use crate::model::renewal::{Told, at_risk};
 use crate::model::tie;
 
 /// One look.
@@ -68,7 +70,7 @@ pub fn look(s: &mut Situation, looked: &Looked, now: Moment, draw: Draw<'_>) -> 
         Claim::Live => {
             let before = tie::fold(&mut s.domain, now);
             let out = live(s, now);
-            let out = tell_of_the_tie(s, before, out);
+            let out = tell_of_the_tie(s, before, now, out);
             holders_look(s, now, out)
         }
         _ => Outcome::of(s, Moment::NEVER),
@@ -86,7 +88,7 @@ pub fn look(s: &mut Situation, looked: &Looked, now: Moment, draw: Draw<'_>) -> 
             .map(|e| json!({"check": e.finding.check, "code": e.finding.reason.code(), "observed": e.finding.observed}))
             .collect();
         let told = Outcome::of(s, now).tell(
-            "evidence_changed",
+            EVIDENCE_CHANGED,
             "nameplate",
             "a look at the records saw something new",
             json!({ "findings": findings }),
@@ -115,8 +117,8 @@ fn live(s: &Situation, now: Moment) -> Outcome {
     out
 }
 
-/// Tells what a look changed about the tie.
-fn tell_of_the_tie(s: &Situation, before: Option<TieState>, out: Outcome) -> Outcome {
+/// Tells what a look changed about the tie, with the day on which that matters where it does.
+fn tell_of_the_tie(s: &Situation, before: Option<TieState>, now: Moment, out: Outcome) -> Outcome {
     let Some(before) = before else { return out };
     let (kind, cause) = match s.domain.tie {
         TieState::Held => ("tie_held", "what ties the name to its tenant is in place again"),
@@ -125,6 +127,18 @@ fn tell_of_the_tie(s: &Situation, before: Option<TieState>, out: Outcome) -> Out
             ("tie_lost", "nothing ties the name to its tenant any more; its owner is asked to put the record back")
         }
     };
+    let risk = s.renewal.as_ref().zip(s.certificate.as_ref()).and_then(|(renewal, in_use)| {
+        at_risk(&Told {
+            schedule: &renewal.schedule,
+            tie: s.domain.tie,
+            evidence: &s.domain.evidence,
+            // Only what was seen now.
+            failures: 0,
+            not_after: in_use.not_after,
+            now,
+        })
+    });
+    let cause = risk.map_or_else(|| cause.to_owned(), |risk| format!("{cause}. {risk}"));
     out.tell(kind, "nameplate", cause, json!({"before": before.as_str(), "now": s.domain.tie.as_str()}))
 }
 

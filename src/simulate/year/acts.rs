@@ -51,6 +51,7 @@ impl Run {
                 if matches!(trouble, Trouble::RecordGone | Trouble::WayGone | Trouble::BothGone) {
                     self.expected.tie_changed(n, now);
                 }
+                self.expected.risk_changed(n, now);
                 self.then(now + lasts, Then::Heal(n));
             }
             Act::Remove { dangling } => {
@@ -102,6 +103,7 @@ impl Run {
                 self.names.heal(n, now)?;
                 if self.names.at(n).wanted.is_some() {
                     self.expected.tie_changed(n, now);
+                    self.expected.risk_changed(n, now);
                 } else {
                     self.names.take_down(n, now);
                 }

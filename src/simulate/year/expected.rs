@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::ca::Issued;
 use super::names::{Name, Names, Trouble};
 use super::receiver::Told;
+use super::risks::{Heard, Risks};
 use crate::model::moment::Moment;
 
 /// The shares of its life, in hundredths, with which a certificate is told of.
@@ -33,6 +34,8 @@ enum Watch {
     Replaced(Issued),
     /// What ties a name changed then.
     Tie(usize, Moment),
+    /// What its renewal would meet changed then.
+    Risk(usize, Moment),
 }
 
 /// What was found.
@@ -63,6 +66,7 @@ pub(super) struct Expected {
     open: HashSet<(String, i64)>,
     /// The last word on what ties each name, and when it came.
     tie: HashMap<String, (String, Moment)>,
+    risks: Risks,
     receiver_up_since: Option<Moment>,
     counts: Counts,
     said: Vec<String>,
@@ -127,6 +131,16 @@ impl Expected {
         self.watch(now + A_LOOK, Watch::Tie(n, now));
     }
 
+    /// What a renewal of the name would meet changed for all to see.
+    pub(super) fn risk_changed(&mut self, n: usize, now: Moment) {
+        self.watch(now + A_LOOK, Watch::Risk(n, now));
+    }
+
+    /// Whoever looks for alerts has something to find then.
+    pub(super) fn pass_at(&mut self, at: Moment) {
+        self.passes.insert(at);
+    }
+
     /// When certificates are to be looked at next, or something here is due.
     pub(super) fn next_pass(&self) -> Option<Moment> {
         self.passes.first().copied()
@@ -140,6 +154,12 @@ impl Expected {
 
     pub(super) fn next_at(&self) -> Option<Moment> {
         self.watches.keys().next().map(|(at, _)| *at)
+    }
+
+    /// Whether something that is due was not told, as far as is known now.
+    pub(super) fn lacks(&self, names: &Names, ca_away: bool, now: Moment) -> bool {
+        let mut due = self.watches.range(..=(now, u64::MAX));
+        due.any(|(_, watch)| matches!(self.look(watch, names, ca_away), Found::Lacking(_)))
     }
 
     /// Looks at what is due. `ca_away`: nothing can be replaced meanwhile.
@@ -188,6 +208,7 @@ impl Expected {
                     Found::Lacking(format!("that the certificate of {} was replaced", of.host))
                 }
             }
+            Watch::Risk(n, since) => self.risks.lacking(names.at(*n), *since).map_or(Found::Over, Found::Lacking),
             Watch::Tie(n, since) => {
                 let name = names.at(*n);
                 let last = self.tie.get(name.host.as_str());
@@ -217,6 +238,14 @@ impl Expected {
                 }
                 self.open.retain(|(name, _)| *name != host);
             }
+            "renewal_at_risk" | "renewal_safe" => match self.risks.told(told, names.get(&host), &host) {
+                Heard::Fine => {}
+                Heard::Twice(what) => {
+                    self.counts.doubled += 1;
+                    self.said.push(format!("{}: {what} was told twice", told.at.rfc3339()));
+                }
+                Heard::Untrue(what) => self.untrue(told.at, what),
+            },
             "tie_held" | "tie_weakened" | "tie_lost" => {
                 let claim = told.data["domain_id"].as_str().unwrap_or_default();
                 let of = names.get(&host).and_then(|name| name.wanted());

@@ -18,6 +18,8 @@ use crate::store::{Store, StoreResult, sql};
 const NOTIFY_AGAIN: Duration = Duration::from_secs(60);
 /// The alert about workers that stopped must not see a sweep that merely had nothing to do.
 const SWEPT: Duration = Duration::from_secs(120);
+/// What a batch of looks found is looked at from everywhere, and known to whoever looks for alerts, within this.
+const CONFIRMED: Duration = Duration::from_secs(600);
 /// Delivered messages are kept for so long.
 const KEPT: Duration = Duration::from_secs(30 * 86_400);
 
@@ -65,6 +67,7 @@ impl Run {
         let now = self.world.now();
         if news > 0 {
             self.next_sweep = self.next_sweep.min(now + SweepSettings::default().late);
+            self.expected.pass_at(now + CONFIRMED);
         }
         self.watch().await?;
         self.next_dispatch = self.next_dispatch.min(now);

@@ -197,7 +197,12 @@ impl Run {
         } else if self.next_notify <= now {
             self.notify().await?;
         } else if self.expected.next_at().is_some_and(|at| at <= now) {
-            self.expected.judge(&self.names, self.ca_back_at.is_none_or(|back| now.since(back) < TICK), now);
+            let ca_away = self.ca_back_at.is_none_or(|back| now.since(back) < TICK);
+            if self.expected.lacks(&self.names, ca_away, now) {
+                // Of a name that was let go of with cause since the day began nothing more is told.
+                self.learn_of_releases().await?;
+            }
+            self.expected.judge(&self.names, ca_away, now);
         } else if self.next_tick <= now {
             self.tick().await?;
         } else if self.next_day <= now {

@@ -22,9 +22,11 @@ use crate::sandbox::ca::{Limit, Rate};
 use crate::store::edges;
 
 /// What the platform's place is told.
-const KINDS: [&str; 9] = [
+const KINDS: [&str; 11] = [
     "certificate_ending",
     "certificate_safe",
+    "renewal_at_risk",
+    "renewal_safe",
     "tie_held",
     "tie_weakened",
     "tie_lost",

@@ -34,9 +34,11 @@ const LOOK_LANES: [&str; 4] = ["check_now", "single", "routine", "bulk"];
 const PACKETS_TO: [&str; 2] = ["resolver", "server"];
 const EDGE_STATES: [&str; 4] = ["counted", "silent", "lost", "drained"];
 const WITHIN: [&str; 6] = ["ended", "1d", "7d", "14d", "30d", "later"];
-const ALERT_KINDS: [&str; 10] = [
+const ALERT_KINDS: [&str; 12] = [
     "certificate_ending",
     "certificates_ending",
+    "renewal_at_risk",
+    "renewals_at_risk",
     "workers_stopped",
     "work_overdue",
     "edges_missing",

@@ -45,7 +45,7 @@ proptest! {
     }
 
     /// While edges are on their way from one certificate to the next no other is begun, and whoever waits for an edge that is
-    /// behind neither spins nor misses the looks for a lost tie.
+    /// behind neither spins nor misses the looks at what is wrong.
     #[test]
     fn a_switch_is_finished_before_anything_else_and_without_haste(s in situation(), late in 0..90_000_u64, behind: bool) {
         let mut s = Situation { domain: Domain { claim: Claim::Live, ..s.domain.clone() }, order: None, intent: None, notice: None, ..s };
@@ -56,7 +56,7 @@ proptest! {
         prop_assert!(matches!(s.renewal_claims(NOW), Claims::Later(_)));
         let next = plan(&s, NOW);
         let looks = Next::Observe(plan::Observe::Dns);
-        let owed = s.domain.check_is_owed() || NOW >= plan::next_tie_look(&s);
+        let owed = s.domain.check_is_owed() || NOW >= plan::next_look_at_trouble(&s);
         prop_assert_eq!(next == looks, owed, "{:?}", next);
         if next == Next::Observe(plan::Observe::CertificateRollout) {
             let edges = if behind { vec![(crate::model::id::EdgeId::mint(NOW, [1; 10]), "edge-1".to_owned())] } else { vec![] };
@@ -64,7 +64,7 @@ proptest! {
             let Conclusion::Record(out) = certificate_rollout(&s, &rollout, 1, NOW) else { return Err(TestCaseError::fail("recorded")) };
             let told = out.writes.contains(&Write::RouteServe(in_use.id.clone()));
             prop_assert_eq!(told, !behind || late > 600);
-            let held_up = in_use.stored_at + Duration::from_secs(2) < NOW && plan::next_tie_look(&s) > NOW + Duration::from_secs(1);
+            let held_up = in_use.stored_at + Duration::from_secs(2) < NOW && plan::next_look_at_trouble(&s) > NOW + Duration::from_secs(1);
             prop_assert!(told || !held_up || out.domain.due_at >= NOW + Duration::from_millis(500), "due again in {:?}", out.domain.due_at.since(NOW));
         }
     }
