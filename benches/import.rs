@@ -16,6 +16,7 @@ use nameplate::app::bulk;
 
 #[path = "../tests/it/support"]
 mod support {
+    pub mod kernel;
     #[expect(dead_code, reason = "the tests use more of the rig than the benchmark does")]
     pub mod rig;
     #[expect(dead_code, reason = "the benchmark starts no CA")]
@@ -26,6 +27,7 @@ mod support {
     pub mod web;
 }
 
+use support::kernel;
 use support::rig::Rig;
 use support::stores::{Kind, TestStore};
 use support::web::Web;
@@ -33,13 +35,6 @@ use support::web::Web;
 const ROWS: usize = 100_000;
 const ACCEPTED: Duration = Duration::from_secs(60);
 const GROWTH_KB: u64 = 100 * 1024;
-
-/// A number of kilobytes that the kernel says of this process.
-fn kernel_says(what: &str) -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find(|line| line.starts_with(what)).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse().unwrap()
-}
 
 /// The file, a thousand rows a piece.
 fn file() -> Body {
@@ -62,23 +57,22 @@ async fn measure(kind: Kind) -> bool {
     web.tenant("acme").await;
     // The first file warms up what is made once.
     send(&web, Body::from("hostname,tenant\nwarm.customer.test,acme\n")).await;
-    // Writing 5 there sets the highest mark back to what is used now.
-    std::fs::write("/proc/self/clear_refs", "5").unwrap();
-    let before = kernel_says("VmRSS:");
+    kernel::forget_the_highest();
+    let before = kernel::kb("self", "VmRSS:");
     let began = Instant::now();
     let id = send(&web, file()).await;
-    let (accepted, at_acceptance) = (began.elapsed(), kernel_says("VmHWM:"));
+    let (accepted, at_acceptance) = (began.elapsed(), kernel::kb("self", "VmHWM:"));
     while bulk::round(&web.rig.app).await.unwrap().is_some() {}
-    let (judged, at_the_end) = (began.elapsed(), kernel_says("VmHWM:"));
+    let (judged, at_the_end) = (began.elapsed(), kernel::kb("self", "VmHWM:"));
     let done = web.api(&web.operator, "GET", &format!("/api/v1/imports/{id}"), None).await.json();
     assert_eq!(done["verdicts"]["refused"], ROWS / 100, "{done}");
     let growth = at_the_end.saturating_sub(before);
     println!(
         "{kind:?}: {ROWS} rows accepted in {:.1} s (+{:.1} MB), every verdict after {:.1} s (+{:.1} MB)",
         accepted.as_secs_f64(),
-        mb(at_acceptance.saturating_sub(before)),
+        kernel::mb(at_acceptance.saturating_sub(before)),
         judged.as_secs_f64(),
-        mb(growth),
+        kernel::mb(growth),
     );
     drop(web);
     test.remove().await;
@@ -95,10 +89,6 @@ async fn send(web: &Web, file: Body) -> String {
     let answer = web.send(request.body(file).unwrap()).await;
     assert_eq!(answer.status, 201, "{}", answer.body);
     answer.json()["id"].as_str().unwrap().to_owned()
-}
-
-fn mb(kb: u64) -> f64 {
-    f64::from(u32::try_from(kb).unwrap_or(u32::MAX)) / 1024.0
 }
 
 #[tokio::main]

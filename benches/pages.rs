@@ -106,7 +106,7 @@ async fn fleet(kind: Kind, domains: i64, tenants: i64) -> Vec<Measured> {
     let store = &web.rig.app.store;
     let issuer = issuers::list(store).await.unwrap().remove(0);
     let began = Instant::now();
-    fleet_seed::fill(store, domains, tenants, issuer.id.as_str(), START).await;
+    fleet_seed::fill(store, &fleet_seed::parts(), (domains, tenants), issuer.id.as_str(), START).await;
     eprintln!("{kind:?}: {domains} domains of {tenants} tenants written in {:.1} s", began.elapsed().as_secs_f64());
     let tenant: TenantId = format!("ten_{:032}", 3).parse().unwrap();
     let cookie = web.admin(&tenant).await;

@@ -65,7 +65,7 @@ async fn fleet(kind: Kind, domains: i64, tenants: i64) -> Measured {
     let rig = Rig::on(1, &test.url).await;
     ensure_all(&rig.app).await.unwrap();
     let issuer = issuers::list(&rig.app.store).await.unwrap().remove(0);
-    fleet_seed::fill(&rig.app.store, domains, tenants, issuer.id.as_str(), START).await;
+    fleet_seed::fill(&rig.app.store, &fleet_seed::parts(), (domains, tenants), issuer.id.as_str(), START).await;
     let first = vec![timed(&rig).await];
     issued(&rig, 0).await;
     let (mut one, mut none) = (Vec::new(), Vec::new());

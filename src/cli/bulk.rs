@@ -9,8 +9,8 @@ use reqwest::Method;
 
 use super::bulk_follow::{self, Progress};
 use super::bulk_send::{self, FileFormat};
-use super::bulk_shown::{self, Page, Shown};
-use super::client::ApiClient;
+use super::bulk_shown::{self, Shown};
+use super::client::{ApiClient, Page};
 use super::compose::stop_at_signal;
 use super::links::ServerArgs;
 use super::out::many;

@@ -4,7 +4,7 @@ use reqwest::Method;
 use serde::{Deserialize, Serialize};
 
 use super::Out;
-use super::client::ApiClient;
+use super::client::{ApiClient, Page};
 use super::out::many;
 use crate::app::show::{ImportRowView, ImportView};
 use crate::model::bulk::ImportState;
@@ -23,24 +23,9 @@ pub(super) struct Shown {
     pub records: String,
 }
 
-#[derive(Deserialize)]
-pub(super) struct Page<T> {
-    pub items: Vec<T>,
-    pub next: Option<String>,
-}
-
 /// All imports, the newest first.
 pub(super) async fn list(api: &ApiClient, out: &mut Out<'_>) -> anyhow::Result<()> {
-    let mut all: Vec<Shown> = Vec::new();
-    let mut question = "limit=200".to_owned();
-    loop {
-        let page: Page<Shown> = api.send(api.request(Method::GET, &format!("/api/v1/imports?{question}"))).await?;
-        all.extend(page.items);
-        match page.next.as_deref().and_then(|next| next.split_once('?')) {
-            Some((_, next)) => question = next.to_owned(),
-            None => break,
-        }
-    }
+    let all: Vec<Shown> = api.all("/api/v1/imports", &[]).await?;
     if out.json {
         out.document(&all)?;
         return Ok(());

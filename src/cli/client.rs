@@ -1,17 +1,29 @@
-//! A client of the API, for the `domain` commands.
+//! A client of the API, for the commands that ask it like anybody else.
 
 use std::io::Write;
 
 use anyhow::{Context as _, bail};
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::Surroundings;
 use crate::model::secret::Secret;
+use crate::web::query;
 
 /// Where the API is expected when nothing is said: where `serve` listens when nothing is said.
 const DEFAULT_SERVER: &str = "http://127.0.0.1:8080";
+
+/// So many items of a list are asked for at once.
+const PAGE: &str = "200";
+
+/// A page of a list.
+#[derive(Deserialize)]
+pub(super) struct Page<T> {
+    pub items: Vec<T>,
+    pub next: Option<String>,
+}
 
 /// A client with its token.
 pub(super) struct ApiClient {
@@ -38,6 +50,21 @@ impl ApiClient {
     pub(super) fn request(&self, method: Method, path: &str) -> RequestBuilder {
         let token = self.token.expose_str().unwrap_or_default();
         self.http.request(method, format!("{}{path}", self.server)).bearer_auth(token)
+    }
+
+    /// Every item of the list at `path`, page by page, narrowed by these questions.
+    pub(super) async fn all<T: DeserializeOwned>(&self, path: &str, narrowed: &[(&str, &str)]) -> anyhow::Result<Vec<T>> {
+        let mut question = query(&[narrowed, &[("limit", PAGE)]].concat());
+        let mut items = Vec::new();
+        loop {
+            let mut page: Page<T> = self.send(self.request(Method::GET, &format!("{path}?{question}"))).await?;
+            items.append(&mut page.items);
+            // Only the question is taken from the link: the server may be reached under another name than its own.
+            match page.next.as_deref().and_then(|next| next.split_once('?')) {
+                Some((_, next)) => question = next.to_owned(),
+                None => return Ok(items),
+            }
+        }
     }
 
     /// Copies a file of the API to `to`, piece by piece.

@@ -9,7 +9,6 @@ use super::client::ApiClient;
 use super::{Out, Surroundings, domain_text};
 use crate::app::show::{DomainSummary, DomainView};
 use crate::model::id::DomainId;
-use crate::web::query;
 
 /// What the API says of one domain.
 #[derive(Serialize, Deserialize)]
@@ -17,12 +16,6 @@ pub(super) struct Shown {
     #[serde(flatten)]
     pub view: DomainView,
     pub page: String,
-}
-
-#[derive(Deserialize)]
-struct Listed {
-    items: Vec<DomainSummary>,
-    next: Option<String>,
 }
 
 pub(super) async fn run(surroundings: &Surroundings, args: DomainArgs, out: &mut Out<'_>) -> anyhow::Result<()> {
@@ -110,20 +103,7 @@ struct LeftBehind {
 }
 
 async fn left_behind(api: &ApiClient, out: &mut Out<'_>) -> anyhow::Result<()> {
-    #[derive(Deserialize)]
-    struct Listed {
-        items: Vec<LeftBehind>,
-        next: Option<String>,
-    }
-    let (mut all, mut question) = (Vec::new(), "limit=200".to_owned());
-    loop {
-        let page: Listed = api.send(api.request(Method::GET, &format!("/api/v1/left-behind?{question}"))).await?;
-        all.extend(page.items);
-        match page.next.as_deref().and_then(|next| next.split_once('?')) {
-            Some((_, next)) => question = next.to_owned(),
-            None => break,
-        }
-    }
+    let all: Vec<LeftBehind> = api.all("/api/v1/left-behind", &[]).await?;
     if out.json {
         out.document(&all)?;
         return Ok(());
@@ -142,19 +122,9 @@ async fn all(
     hostname: Option<&str>,
     claim: Option<&str>,
 ) -> anyhow::Result<Vec<DomainSummary>> {
-    let mut all: Vec<DomainSummary> = Vec::new();
-    let asked = [("tenant", tenant), ("hostname", hostname), ("claim", claim), ("limit", Some("200"))];
-    let question: Vec<_> = asked.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
-    let mut question = query(&question);
-    loop {
-        let page: Listed = api.send(api.request(Method::GET, &format!("/api/v1/domains?{question}"))).await?;
-        all.extend(page.items);
-        // Only the question is taken from the link: the server may be reached under another name than its own.
-        match page.next.as_deref().and_then(|next| next.split_once('?')) {
-            Some((_, next)) => question = next.to_owned(),
-            None => return Ok(all),
-        }
-    }
+    let asked = [("tenant", tenant), ("hostname", hostname), ("claim", claim)];
+    let narrowed: Vec<_> = asked.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
+    api.all("/api/v1/domains", &narrowed).await
 }
 
 /// The domain that an id or a hostname means: of several claims on one name the open one.

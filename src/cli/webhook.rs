@@ -2,8 +2,6 @@
 
 use clap::{Args, Subcommand};
 use reqwest::Method;
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::client::ApiClient;
@@ -96,30 +94,6 @@ pub(super) struct AlertsArgs {
     pub resolved: bool,
 }
 
-#[derive(Deserialize)]
-struct Page<T> {
-    items: Vec<T>,
-    next: Option<String>,
-}
-
-/// So many items are asked for at once.
-const PAGE: &str = "200";
-
-/// Every item of a list, page by page.
-async fn all<T: DeserializeOwned>(api: &ApiClient, path: &str, narrowed: &[(&str, &str)]) -> anyhow::Result<Vec<T>> {
-    let mut question = query(&[&[("limit", PAGE)], narrowed].concat());
-    let mut items = Vec::new();
-    loop {
-        let mut page: Page<T> = api.send(api.request(Method::GET, &format!("{path}?{question}"))).await?;
-        items.append(&mut page.items);
-        // The link is to where the server is reached by others; only its question is of use here.
-        match page.next.as_deref().and_then(|next| next.split_once('?')) {
-            Some((_, next)) => question = next.to_owned(),
-            None => return Ok(items),
-        }
-    }
-}
-
 fn dash(text: Option<String>) -> String {
     text.unwrap_or_else(|| "-".to_owned())
 }
@@ -139,7 +113,7 @@ pub(super) async fn run(surroundings: &Surroundings, args: WebhookArgs, out: &mu
         }
         WebhookCommand::List { tenant } => {
             let question: Vec<_> = tenant.iter().map(|tenant| ("tenant", tenant.as_str())).collect();
-            list(&all(&api, "/api/v1/webhooks", &question).await?, out)
+            list(&api.all("/api/v1/webhooks", &question).await?, out)
         }
         WebhookCommand::Remove { id } => {
             api.done(api.request(Method::DELETE, &at(&id, ""))).await?;
@@ -169,7 +143,7 @@ pub(super) async fn run(surroundings: &Surroundings, args: WebhookArgs, out: &mu
         }
         WebhookCommand::Deliveries { id, state } => {
             let question: Vec<_> = state.iter().map(|state| ("state", state.as_str())).collect();
-            deliveries(&all(&api, &at(&id, "/deliveries"), &question).await?, out)
+            deliveries(&api.all(&at(&id, "/deliveries"), &question).await?, out)
         }
         WebhookCommand::Replay { id, event, given_up_since } => {
             let question = match (&event, &given_up_since) {
@@ -255,7 +229,7 @@ pub(super) async fn alerts(surroundings: &Surroundings, args: AlertsArgs, out: &
     if args.resolved {
         question.push(("resolved", "true"));
     }
-    let all: Vec<AlertView> = all(&api, "/api/v1/alerts", &question).await?;
+    let all: Vec<AlertView> = api.all("/api/v1/alerts", &question).await?;
     if out.json {
         return Ok(out.document(&all)?);
     }

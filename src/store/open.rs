@@ -227,6 +227,15 @@ impl Store {
         self.trips.load(Ordering::Relaxed)
     }
 
+    /// Rows that were written through this store so far, as SQLite counts them, for tests and benchmarks of what only reads;
+    /// nothing for PostgreSQL, which counts for itself.
+    pub async fn rows_written(&self) -> StoreResult<Option<u64>> {
+        match &self.backend {
+            Backend::Sqlite { writer, .. } => Ok(Some(writer.turn().await?.rows_written()?)),
+            Backend::Postgres(_) => Ok(None),
+        }
+    }
+
     /// The queue's connection to SQLite.
     pub fn sqlite_pool(&self) -> Option<&SqlitePool> {
         match &self.backend {

@@ -15,18 +15,20 @@ pub struct Cursor {
 
 /// The cursor, made where there is none.
 pub async fn cursor(store: &Store, start: &Cursor) -> StoreResult<Cursor> {
-    store
-        .execute(
-            sql("INSERT INTO routine_cursors (shard, position, lap) VALUES (0, $1, $2) ON CONFLICT (shard) DO NOTHING")
-                .bind(start.done.as_str())
-                .bind(start.lap),
-        )
-        .await?;
-    let rows = store.query(sql("SELECT position, lap FROM routine_cursors WHERE shard = 0")).await?;
-    match rows.first() {
-        Some(row) => Ok(Cursor { lap: row.int("lap")?, done: row.text("position")? }),
-        None => Ok(start.clone()),
+    if let Some(cursor) = lookup(store).await? {
+        return Ok(cursor);
     }
+    let stmt = sql("INSERT INTO routine_cursors (shard, position, lap) VALUES (0, $1, $2) ON CONFLICT (shard) DO NOTHING")
+        .bind(start.done.as_str())
+        .bind(start.lap);
+    store.execute(stmt).await?;
+    // Another process may have made it first.
+    Ok(lookup(store).await?.unwrap_or_else(|| start.clone()))
+}
+
+async fn lookup(store: &Store) -> StoreResult<Option<Cursor>> {
+    let rows = store.query(sql("SELECT position, lap FROM routine_cursors WHERE shard = 0")).await?;
+    rows.first().map(|row| Ok(Cursor { lap: row.int("lap")?, done: row.text("position")? })).transpose()
 }
 
 /// Moves the cursor on; `false` when another process moved it meanwhile.

@@ -20,6 +20,7 @@ use nameplate::store::{issuers, ledger, sql};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
+use crate::support::fleet_seed;
 use crate::support::rig::{Rig, START};
 use crate::support::stores::{Kind, TestStore};
 
@@ -316,7 +317,7 @@ async fn a_name_is_found_in_every_spelling() {
 async fn a_large_fleet_is_counted_once_in_a_while() {
     let rig = Rig::new(10).await;
     let issuer = issuers::list(&rig.app.store).await.unwrap().remove(0);
-    crate::support::fleet_seed::fill(&rig.app.store, 3_000, 10, issuer.id.as_str(), START).await;
+    fleet_seed::fill(&rig.app.store, &fleet_seed::parts(), (3_000, 10), issuer.id.as_str(), START).await;
     let first = fleet::snapshot(&rig.app).await.unwrap();
     assert_eq!(first.domains(|_| true), 3_000);
     rig.hand.advance(Duration::from_secs(5));

@@ -244,7 +244,7 @@ async fn no_page_grows_with_the_fleet() {
     let web = Web::new(55).await;
     let operator = web.signed_in_operator().await;
     let issuer = issuers::list(&web.rig.app.store).await.unwrap().remove(0);
-    fleet_seed::fill(&web.rig.app.store, 6_000, 40, issuer.id.as_str(), START).await;
+    fleet_seed::fill(&web.rig.app.store, &fleet_seed::parts(), (6_000, 40), issuer.id.as_str(), START).await;
     let some = |n: u32| format!("{n:032}");
     let mut walked = 0;
     for path in paths() {
@@ -294,7 +294,7 @@ async fn the_same_on_postgres() {
     let web = Web::on(Rig::on(56, &test.url).await, "").await;
     let operator = web.signed_in_operator().await;
     let issuer = issuers::list(&web.rig.app.store).await.unwrap().remove(0);
-    fleet_seed::fill(&web.rig.app.store, 300, 3, issuer.id.as_str(), START).await;
+    fleet_seed::fill(&web.rig.app.store, &fleet_seed::parts(), (300, 3), issuer.id.as_str(), START).await;
     for path in paths() {
         let ids = if path.contains("tenants/{id}") { 0..3_u32 } else { 0..100 };
         let prefix = if path.contains("tenants") { "ten_" } else { "dom_" };

@@ -61,7 +61,7 @@ async fn seeded(kind: Kind) -> TestStore {
     let test = TestStore::migrated(kind).await;
     let issuer = nameplate::model::id::IssuerId::mint(START, [1; 10]);
     test.store.execute(seed::issuer(&issuer)).await.unwrap();
-    fleet_seed::fill(&test.store, 6_000, 60, issuer.as_str(), START).await;
+    fleet_seed::fill(&test.store, &fleet_seed::parts(), (6_000, 60), issuer.as_str(), START).await;
     // A table of a few pages is read whole by anybody.
     for stmt in [
         sql("INSERT INTO spends (grant_id, issuer_id, limit_name, key, interval_us, opened_at, deadline, counts) \

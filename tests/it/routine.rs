@@ -1,12 +1,23 @@
 //! Daily looks of live names: every name once a day, read-only, and only a difference wakes the one door.
 
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use nameplate::app;
+use nameplate::dns::Look;
+use nameplate::dns::scripted::ScriptedDns;
 use nameplate::dns::world::{Fault, How};
-use nameplate::store::sql;
+use nameplate::env::manual::Hand;
+use nameplate::model::look::{Ask, Seen};
+use nameplate::store::{issuers, sql};
+use tokio::sync::Notify;
 
-use crate::support::rig::Rig;
+use crate::support::fleet_seed;
+use crate::support::rig::{Rig, START};
+use crate::support::stores::for_each_blank_store;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -104,4 +115,142 @@ async fn silence_releases_nothing() {
         rig.zones.set_faults(Vec::new());
         rig.until_active(&waiting, 48 * HOUR).await;
     }
+}
+
+/// Live names of a large fleet.
+const MANY: i64 = 600;
+
+/// Looks that take time, each told; after so many, none comes back.
+struct Slow {
+    dns: ScriptedDns,
+    hand: Hand,
+    takes: Mutex<Duration>,
+    left: AtomicUsize,
+    hangs: Notify,
+    looked: Mutex<BTreeMap<String, usize>>,
+}
+
+impl Slow {
+    /// What was looked at since the last time, and how often.
+    fn told(&self) -> BTreeMap<String, usize> {
+        std::mem::take(&mut self.looked.lock().unwrap())
+    }
+
+    fn set(&self, takes: Duration, left: usize) {
+        *self.takes.lock().unwrap() = takes;
+        self.left.store(left, Ordering::SeqCst);
+    }
+}
+
+#[async_trait]
+impl Look for Slow {
+    async fn look(&self, ask: &Ask) -> Seen {
+        *self.looked.lock().unwrap().entry(ask.hostname.to_string()).or_default() += 1;
+        if self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1)).is_err() {
+            self.hangs.notify_one();
+            return std::future::pending().await;
+        }
+        self.hand.advance(*self.takes.lock().unwrap());
+        self.dns.look(ask).await
+    }
+}
+
+/// A large fleet on the database at `url` with which all is well, a day before any name is looked at.
+async fn fleet(url: &str) -> (Rig, Arc<Slow>) {
+    let mut rig = Rig::on(24, url).await;
+    app::account::ensure_all(&rig.app).await.unwrap();
+    let issuer = issuers::list(&rig.app.store).await.unwrap().remove(0);
+    let mut mix = fleet_seed::parts();
+    mix.truncate(1);
+    mix[0].to = 99;
+    fleet_seed::fill(&rig.app.store, &mix, (MANY, 6), issuer.id.as_str(), START).await;
+    for n in 0..MANY {
+        rig.also_zone(&format!("customer{n}.test"));
+        rig.zones.add(&format!("support{n}.customer{n}.test. 60 IN CNAME tenant-{}.app.example.", n % 6)).unwrap();
+        rig.zones.add(&txt_of(n)).unwrap();
+    }
+    let slow = Arc::new(Slow {
+        dns: ScriptedDns::new(rig.zones.clone()),
+        hand: rig.hand.clone(),
+        takes: Mutex::default(),
+        left: AtomicUsize::new(usize::MAX),
+        hangs: Notify::new(),
+        looked: Mutex::default(),
+    });
+    rig.app.look = slow.clone();
+    assert_eq!(app::routine::batch(&rig.app).await.unwrap(), app::routine::Batch::default());
+    (rig, slow)
+}
+
+fn txt_of(n: i64) -> String {
+    format!("_nameplate-challenge.support{n}.customer{n}.test. 60 IN TXT \"nameplate-verify={n:032}\"")
+}
+
+/// Batches until no more are due: how many, and how many names looked different.
+async fn all_due(rig: &Rig) -> (usize, usize) {
+    let (mut batches, mut differ) = (0, 0);
+    loop {
+        let batch = app::routine::batch(&rig.app).await.unwrap();
+        batches += 1;
+        differ += batch.differ;
+        if !batch.more {
+            return (batches, differ);
+        }
+    }
+}
+
+#[track_caller]
+fn each_once(looked: &BTreeMap<String, usize>) {
+    assert_eq!(i64::try_from(looked.len()).unwrap(), MANY);
+    assert!(looked.values().all(|times| *times == 1), "{looked:?}");
+}
+
+/// What a pass writes grows with time and with what changed, not with the fleet.
+#[tokio::test]
+async fn a_batch_ends_by_time_and_writes_once() {
+    for_each_blank_store(async |test| {
+        let (rig, slow) = fleet(&test.url).await;
+        let rows = async || rig.app.store.rows_written().await.unwrap();
+        rig.hand.advance(24 * HOUR);
+        let before = rows().await;
+        // One batch ends the day before, one comes as far as now.
+        assert_eq!(all_due(&rig).await, (2, 0));
+        each_once(&slow.told());
+        let unchanged = rows().await.zip(before).map(|(now, before)| now - before);
+        assert!(unchanged.is_none_or(|rows| rows == 2), "{unchanged:?} rows for {MANY} names that are as they were");
+
+        rig.zones.remove(&txt_of(7)).unwrap();
+        rig.hand.advance(24 * HOUR);
+        let before = rows().await;
+        assert_eq!(all_due(&rig).await, (2, 1));
+        each_once(&slow.told());
+        let changed = rows().await.zip(before).map(|(now, before)| now - before);
+        assert!(changed.is_none_or(|rows| rows == 3), "{changed:?} rows for one name that changed");
+        rig.zones.add(&txt_of(7)).unwrap();
+
+        // A minute of looks is a few batches of ten seconds and the rest of a page, and none misses or repeats a name.
+        slow.set(Duration::from_millis(100), usize::MAX);
+        rig.hand.advance(24 * HOUR);
+        let (batches, _) = all_due(&rig).await;
+        assert!((4..=7).contains(&batches), "{batches}");
+        each_once(&slow.told());
+    })
+    .await;
+}
+
+/// A process that dies in the middle of a batch takes no name's look with it.
+#[tokio::test]
+async fn a_batch_that_was_cut_is_done_again() {
+    let (rig, slow) = fleet("sqlite::memory:").await;
+    slow.set(Duration::ZERO, 250);
+    rig.hand.advance(24 * HOUR);
+    assert!(app::routine::batch(&rig.app).await.unwrap().more, "the day before is over");
+    tokio::select! {
+        done = app::routine::batch(&rig.app) => panic!("looks hang, and the batch ended: {done:?}"),
+        () = slow.hangs.notified() => {}
+    }
+    assert!((250..300).contains(&slow.told().len()));
+    slow.set(Duration::ZERO, usize::MAX);
+    assert_eq!(all_due(&rig).await, (1, 0));
+    each_once(&slow.told());
 }

@@ -183,6 +183,11 @@ impl Turn {
         self.outside(stmt.text(), move |wire| wire.execute(&stmt)).await.map(drop)
     }
 
+    /// Rows that this connection has written since it was opened.
+    pub(crate) fn rows_written(mut self) -> StoreResult<u64> {
+        Ok(self.wire()?.rows_written())
+    }
+
     async fn outside<T: Send + 'static>(
         self,
         text: &'static str,

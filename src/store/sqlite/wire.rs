@@ -171,6 +171,11 @@ impl Wire {
         !self.in_transaction()
     }
 
+    /// Rows written since it was opened, those of transactions that were undone included.
+    pub(crate) fn rows_written(&self) -> u64 {
+        self.connection.total_changes()
+    }
+
     /// Whether a transaction is open.
     pub(crate) fn in_transaction(&self) -> bool {
         !self.connection.is_autocommit()

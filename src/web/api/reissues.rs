@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
-use super::{Page, cursor, is_full, next_page, page_length};
+use super::{Page, cursor, page, page_length};
 use crate::app::reissue;
 use crate::app::show::reissues::{self as shown, Plan, Progress};
 use crate::model::id::ReissueId;
@@ -142,9 +142,7 @@ pub(in crate::web) async fn list_reissues(
     let before: Option<ReissueId> = cursor(query.cursor.as_deref())?;
     let before = before.as_ref().map_or("", ReissueId::as_str);
     let items = shown::list(&state.app.store, &state.app.env, before, limit).await?;
-    let (full, last) = (is_full(&items, limit), items.last().map(|last| last.id.clone()));
-    let next = next_page(&state, "/api/v1/reissues", full, last, &[("limit", Some(limit.to_string()))]);
-    Ok(axum::Json(Page { items, next }))
+    Ok(axum::Json(page((&state, "/api/v1/reissues"), (items, limit), |item| item.id.clone(), &[], |item| item)))
 }
 
 fn none() -> Problem {

@@ -83,14 +83,14 @@ fn spoken(postgres: bool, text: &str) -> &'static str {
     Box::leak(out.into_boxed_str())
 }
 
-/// Writes `domains` domains of `tenants` tenants; each in turn belongs to the next tenant. `issuer` is the id of the issuer
-/// whose orders and certificates they are.
-pub async fn fill(store: &Store, domains: i64, tenants: i64, issuer: &str, now: Moment) {
-    write(store, domains, tenants, issuer, now).await;
+/// Writes `domains` domains of `tenants` tenants in this mix; each in turn belongs to the next tenant. `issuer` is the id of the
+/// issuer whose orders and certificates they are.
+pub async fn fill(store: &Store, mix: &[Part], (domains, tenants): (i64, i64), issuer: &str, now: Moment) {
+    write(store, mix, (domains, tenants), issuer, now).await;
     analyze(store).await;
 }
 
-async fn write(store: &Store, domains: i64, tenants: i64, issuer: &str, now: Moment) {
+async fn write(store: &Store, mix: &[Part], (domains, tenants): (i64, i64), issuer: &str, now: Moment) {
     let postgres = store.postgres_pool().is_some();
     let say = |text: &str| -> Stmt { sql(spoken(postgres, text)) };
     let run = async |stmt: Stmt| {
@@ -107,7 +107,7 @@ async fn write(store: &Store, domains: i64, tenants: i64, issuer: &str, now: Mom
     .bind(tenants)
     .bind(now))
     .await;
-    for part in parts() {
+    for part in mix {
         run(say(&format!(
             "{seq} INSERT INTO domains (id, tenant_id, hostname, claim, claim_since, routing_mode, target, attempt_id, evidence, \
                looked_at, pace_from, nudged, tie, lost_for_us, due_at, lease_until, generation, settled, failures, event_seq, \
@@ -124,7 +124,7 @@ async fn write(store: &Store, domains: i64, tenants: i64, issuer: &str, now: Mom
         .bind(tenants)
         .bind(part.claim.as_str())
         .bind(now)
-        .bind(evidence(&part, now))
+        .bind(evidence(part, now))
         .bind(Moment::NEVER)
         .bind(i64::from(part.standing == Standing::OrderRetried))
         .bind(i64::from(part.claim == Claim::Live))
@@ -134,8 +134,9 @@ async fn write(store: &Store, domains: i64, tenants: i64, issuer: &str, now: Mom
         .bind(part.to))
         .await;
     }
-    run(say("INSERT INTO attempts (id, domain_id, value, opened_at, deadline) \
-         SELECT attempt_id, id, 'nameplate-verify=' || substr(id, 5), created_at, created_at + 2592000000000 FROM domains"))
+    run(say("INSERT INTO attempts (id, domain_id, value, opened_at, deadline, proven_at) \
+         SELECT attempt_id, id, 'nameplate-verify=' || substr(id, 5), created_at, created_at + 2592000000000, \
+           CASE WHEN claim IN ('live', 'queued') THEN created_at END FROM domains"))
     .await;
     run(say("INSERT INTO domain_words (word, domain_id) SELECT hostname, id FROM domains")).await;
     run(say(
