@@ -138,9 +138,8 @@ async fn look_until_read(observers: &Observers, ask: &Ask, explains: bool) -> Se
     const TRIES: usize = 5;
     let mut seen = observers.look(ask).await;
     for _ in 1..TRIES {
-        let silent = |o: &Observation| {
-            matches!(o.probe.observer, Observer::Resolver(_)) && !o.answer.bogus() && !o.answer.definite()
-        };
+        let silent =
+            |o: &Observation| matches!(o.probe.observer, Observer::Resolver(_)) && !o.answer.bogus() && !o.answer.definite();
         if !explains || !seen.observations.iter().any(silent) {
             break;
         }
