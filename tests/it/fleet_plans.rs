@@ -158,6 +158,37 @@ async fn no_step_goes_through_all_that_wait_on_a_database_that_knows_nothing_of_
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// What an edge has not heard of yet is found by its number, however many changes the outbox keeps.
+#[tokio::test]
+async fn the_news_of_edges_are_found_by_their_numbers() {
+    for (kind, by_number) in [(Kind::SqliteMemory, "(seq>? AND seq<?)"), (Kind::Postgres, "((seq > ")] {
+        let test = TestStore::migrated(kind).await;
+        for (n, kind) in (1..=6_000).zip(["host", "challenge", "certificate", "tenant"].into_iter().cycle()) {
+            let row = sql("INSERT INTO outbox (id, seq, kind, subject, version, at) VALUES ($1, $2, $3, $4, 1, 0)");
+            let row = row.bind(format!("{n:06}")).bind(i64::from(n)).bind(kind).bind(format!("subject-{}", n % 700));
+            test.store.execute(row).await.unwrap();
+        }
+        let mut asked = 0;
+        // A database that knows nothing of itself, and one that knows all.
+        for _ in 0..2 {
+            for Found { place, text } in read("src/store/feed.rs").iter().filter(|found| found.text.contains("seq <= $2")) {
+                let plan = plan(&test.store, text).await;
+                asked += 1;
+                let of_outbox = |line: &&String| line.contains("outbox") || line.contains("seq");
+                assert!(
+                    plan.iter().filter(of_outbox).any(|line| line.contains(by_number))
+                        && !plan.iter().any(|line| line.contains("outbox_by_subject")),
+                    "{place} on {kind:?}:\n{}",
+                    plan.join("\n")
+                );
+            }
+            fleet_seed::analyze(&test.store).await;
+        }
+        assert!(asked >= 8, "{asked} statements were asked about");
+        test.remove().await;
+    }
+}
+
 /// Of a line only its first order is read, and of the ledger only the keys that were asked for.
 #[tokio::test]
 async fn a_round_finds_lines_and_keys_by_their_own_index() {
