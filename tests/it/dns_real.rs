@@ -145,7 +145,7 @@ async fn look_until_read(observers: &Observers, ask: &Ask, explains: bool) -> Se
         }
         println!("looking again, for: {:?}", seen.observations.iter().filter(|o| silent(o)).collect::<Vec<_>>());
         // Unbound remembers a failure for five seconds.
-        tokio::time::sleep(Duration::from_secs(6)).await;
+        Env::real().sleep(Duration::from_secs(6)).await;
         seen = observers.look(ask).await;
     }
     seen
