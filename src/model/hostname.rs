@@ -73,10 +73,11 @@ impl Hostname {
         above
     }
 
-    /// The other half of a pair that visitors expect together: `www.` for an apex, the apex for its `www.`.
+    /// The other half of a pair that visitors expect together: `www.` for an apex, the apex for its `www.`. A public suffix, which
+    /// is nobody's to claim, has none: what is below it is somebody else's.
     pub fn partner(&self) -> Option<Hostname> {
         if self.is_apex() {
-            return Some(Hostname(format!("www.{}", self.0)));
+            return psl::domain_str(&self.0).map(|_| Hostname(format!("www.{}", self.0)));
         }
         let rest = Hostname(self.0.strip_prefix("www.")?.to_owned());
         rest.is_apex().then_some(rest)

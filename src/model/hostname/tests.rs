@@ -176,6 +176,8 @@ fn www_and_apex_belong_together() {
     assert_eq!(of("www.acme.co.uk"), Some("acme.co.uk".into()));
     assert_eq!((of("support.acme.com"), of("www.support.acme.com")), (None, None));
     assert_eq!(of("www.com"), Some("www.www.com".into()));
+    assert_eq!((of("hk.com"), of("co.uk")), (None, None), "public suffixes");
+    assert_eq!(of("www.hk.com"), Some("www.www.hk.com".into()), "an apex below one");
 }
 
 proptest! {
