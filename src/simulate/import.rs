@@ -242,7 +242,8 @@ impl Run {
             self.sweep.once().await?;
             let due = next_due(&self.world.app.store).await?.unwrap_or(Moment::NEVER);
             let settings = SweepSettings::default();
-            self.next_sweep = (due + settings.late).max(now + settings.every);
+            // What is claimed meanwhile, and left by a worker that dies, is due sooner than all that is known of.
+            self.next_sweep = (due + settings.late).clamp(now + settings.every, now + IDLE);
         } else {
             self.wait_for_more()?;
         }
