@@ -180,6 +180,23 @@ pub struct DnsHost {
 }
 
 impl Finding {
+    /// What a check found, and nothing beside it.
+    pub fn bare(check: Check, reason: Reason) -> Finding {
+        Finding {
+            check,
+            reason,
+            expected: String::new(),
+            observed: Vec::new(),
+            seen_by: Vec::new(),
+            views: Vec::new(),
+            advice: String::new(),
+            found_at: None,
+            found_via: None,
+            record_to_publish: Vec::new(),
+            dns_host: None,
+        }
+    }
+
     /// The verdict of its reason.
     pub fn verdict(&self) -> Verdict {
         self.reason.verdict()

@@ -301,19 +301,7 @@ mod tests {
     use crate::model::reason::Reason;
 
     fn look(check: Check, reason: Reason) -> Evidence {
-        let finding = Finding {
-            check,
-            reason,
-            expected: String::new(),
-            observed: vec![],
-            seen_by: vec![],
-            views: vec![],
-            advice: String::new(),
-            found_at: None,
-            found_via: None,
-            record_to_publish: vec![],
-            dns_host: None,
-        };
+        let finding = Finding::bare(check, reason);
         Evidence { finding, looked_at: Moment::from_secs(100) }
     }
 

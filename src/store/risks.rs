@@ -20,6 +20,11 @@ pub async fn open_of(tx: &mut Tx, name: &DomainId) -> StoreResult<Vec<AlertRow>>
     Ok(open)
 }
 
+/// Its words, where its day or what to do is another one by now; nobody is told of that.
+pub fn reword(a: &AlertRow, said: &str) -> Stmt {
+    sql("UPDATE alerts SET said = $2 WHERE id = $1 AND resolved_at IS NULL").bind(a.id.as_str()).bind(said)
+}
+
 /// It is told again, as something else stands in the way by now; one row changes, for whoever was first.
 pub fn tell_again(a: &AlertRow, cause: &str, said: &str, event: &EventId) -> Stmt {
     sql("UPDATE alerts SET cause = $2, said = $3, raised_event = $4 \

@@ -8,7 +8,7 @@ use nameplate::dns::{AddressMap, Limits, Look, Observers, Settings};
 use nameplate::env::Env;
 use nameplate::model::checks;
 use nameplate::model::evidence::Finding;
-use nameplate::model::look::{Ask, Kind, Observation, Observer, Seen};
+use nameplate::model::look::{Ask, Kind, Observer, Seen};
 use nameplate::sandbox::dns::{Fault, How, ZoneStore};
 
 use crate::dns_cases::compare;
@@ -124,31 +124,12 @@ async fn looks(files: &[MasterFile], anchor: &str, explains: bool, asks: &[Ask])
     let observers = through(&[&unbound], &table);
     let mut all = Vec::new();
     for ask in asks {
-        let seen = look_until_read(&observers, ask, explains).await;
+        let seen = observers.look(ask).await;
         let finding = checks::judge(ask, &seen).remove(0);
         println!("{} {:?}", finding.reason.code(), finding.observed);
         all.push((finding, seen));
     }
     all
-}
-
-/// What Unbound says of the zone. On a machine with too much to do it may find its servers silent and answer SERVFAIL for that,
-/// which says nothing of signatures; it is asked again then.
-async fn look_until_read(observers: &Observers, ask: &Ask, explains: bool) -> Seen {
-    const TRIES: usize = 5;
-    let mut seen = observers.look(ask).await;
-    for _ in 1..TRIES {
-        let silent =
-            |o: &Observation| matches!(o.probe.observer, Observer::Resolver(_)) && !o.answer.bogus() && !o.answer.definite();
-        if !explains || !seen.observations.iter().any(silent) {
-            break;
-        }
-        println!("looking again, for: {:?}", seen.observations.iter().filter(|o| silent(o)).collect::<Vec<_>>());
-        // Unbound remembers a failure for five seconds.
-        Env::real().sleep(Duration::from_secs(6)).await;
-        seen = observers.look(ask).await;
-    }
-    seen
 }
 
 fn through(resolvers: &[&RealServer], table: &[(IpAddr, SocketAddr)]) -> Observers {

@@ -329,6 +329,72 @@ async fn what_the_platform_must_mend_is_told_to_operators_alone() {
     assert_eq!((by("/ops", "alert_resolved"), by("/in", "renewal_safe")), (1, 0));
 }
 
+/// Whoever was told of a risk hears that it is over, also where it is the platform that stands in the way by then.
+#[tokio::test]
+async fn a_tenant_that_was_told_hears_of_the_end_whoever_had_to_act_last() {
+    let told = Told::new(401).await;
+    let (tenant, ids) = told.live("acme", 1).await;
+    told.webhook(Some(&tenant), KINDS).await;
+    told.rig.zones.add(HOSTILE).unwrap();
+    looked_and_told(&told, &ids).await;
+    assert_eq!(told.receivers.kinds(), ["renewal_at_risk"]);
+    told.rig.zones.add("acme.app.example. 60 IN A 192.0.2.80").unwrap();
+    let ours = "acme.app.example. 60 IN CAA 0 issue \"other.example\"";
+    told.rig.zones.add(ours).unwrap();
+    looked_and_told(&told, &ids).await;
+    let open = alerts::list(&told.rig.app.store, &alerts::AlertFilter::default(), 9).await.unwrap();
+    let cause = open.iter().find(|alert| alert.kind == "renewal_at_risk").map(|alert| alert.cause.as_str());
+    assert_eq!(cause, Some("platform/caa_target_excludes_ca"));
+    assert_eq!(told.receivers.kinds(), ["renewal_at_risk"], "that is the platform's to mend");
+    told.rig.zones.remove(ours).unwrap();
+    told.rig.zones.remove(HOSTILE).unwrap();
+    looked_and_told(&told, &ids).await;
+    assert_eq!(told.receivers.kinds(), KINDS);
+}
+
+/// A record that says something else at every look is written of after a day like any other.
+#[tokio::test]
+async fn causes_that_take_turns_put_no_mail_off() {
+    let told = Told::new(402).await;
+    let (tenant, ids) = told.live("acme", 1).await;
+    contact(&told, &tenant).await;
+    told.webhook(Some(&tenant), KINDS).await;
+    let all = "acme.test. 60 IN CAA 0 issue \";\"";
+    told.rig.zones.add(all).unwrap();
+    for (new, old) in [(HOSTILE, all), (all, HOSTILE), (HOSTILE, all), (all, HOSTILE)] {
+        told.rig.zones.remove(old).unwrap();
+        told.rig.zones.add(new).unwrap();
+        looked_and_told(&told, &ids).await;
+        told.rig.hand.advance(5 * HOUR);
+    }
+    assert_eq!(codes(&told), ["caa_excludes_ca", "caa_forbids_all", "caa_excludes_ca", "caa_forbids_all"]);
+    assert!(mails(&told, READER).is_empty(), "{:?}", mails(&told, READER));
+    told.rig.hand.advance(4 * HOUR);
+    told.beats(5 * MINUTE).await;
+    assert_eq!(mails(&told, READER).len(), 1, "a day after it was raised");
+}
+
+/// The CA may ask for an earlier renewal while one is at risk.
+#[tokio::test]
+async fn an_open_alert_says_the_day_that_the_renewal_has_now() {
+    let told = Told::new(403).await;
+    let (_, ids) = told.live("acme", 1).await;
+    told.rig.zones.add(HOSTILE).unwrap();
+    looked_and_told(&told, &ids).await;
+    let said = async || {
+        let open = alerts::list(&told.rig.app.store, &alerts::AlertFilter::default(), 9).await.unwrap();
+        open.into_iter().find(|alert| alert.kind == "renewal_at_risk").unwrap().said
+    };
+    let (first, _) = days_of(&told.rig, &ids[0]).await;
+    assert!(said().await.contains(&format!("will fail on {}", first.in_words())));
+    let moved = told.rig.env.now() + 3 * DAY;
+    let stmt = sql("UPDATE renewals SET renew_at = $2 WHERE domain_id = $1").bind(ids[0].as_str()).bind(moved);
+    told.rig.app.store.execute(stmt).await.unwrap();
+    a_day_later(&told).await;
+    assert!(said().await.contains(&format!("will fail on {}", moved.in_words())), "{}", said().await);
+    assert_eq!(told.logged("renewal_at_risk").await, 1, "nobody is told a second time");
+}
+
 /// Whoever dies while raising, or while telling, leaves nothing untold and nothing told twice.
 #[tokio::test]
 async fn a_process_that_dies_between_raising_and_telling_loses_and_doubles_nothing() {

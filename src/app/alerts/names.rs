@@ -66,9 +66,10 @@ async fn one(
     if tx.execute(expiry::hold(due)).await? != 1 {
         return Ok(());
     }
-    let (raised, resolved) = risks::look(app, tx, due, now).await?;
-    passed.raised += raised;
-    passed.resolved += resolved;
+    let at_risk = risks::look(app, tx, due, now).await?;
+    passed.raised += at_risk.raised;
+    passed.resolved += at_risk.resolved;
+    next = next.min(at_risk.again.unwrap_or(Moment::NEVER));
     if due.open {
         for stale in expiry::stale(tx, &due.domain_id).await? {
             if stale.served {

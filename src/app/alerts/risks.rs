@@ -2,7 +2,8 @@
 //! something else does, ended when nothing does or the name was let go of.
 //!
 //! A name is looked at here when a look from everywhere saw something new of it: a routine look that differs is confirmed before
-//! that. Whoever must act hears of it: the tenant, or operators where the platform's own records stand in the way.
+//! that, and once a day while it is at risk, since its day may move. Whoever must act hears of it: the tenant, or operators where the
+//! platform's own records stand in the way.
 
 use serde_json::{Value, json};
 
@@ -29,30 +30,42 @@ fn heard_by<'a>(tenant: &'a TenantId, cause: &str) -> Option<&'a TenantId> {
     (Cause::class_of(cause) != Class::Platform).then_some(tenant)
 }
 
-/// Looks at one name; how many alerts were raised or told again, and how many ended.
-pub(super) async fn look(app: &App, tx: &mut Tx, due: &Due, now: Moment) -> StoreResult<(usize, usize)> {
+/// What a look at one name did.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Looked {
+    /// Alerts raised or told again.
+    pub(super) raised: usize,
+    /// Alerts that ended.
+    pub(super) resolved: usize,
+    /// When it is to be looked at again, whatever happens.
+    pub(super) again: Option<Moment>,
+}
+
+/// Looks at one name.
+pub(super) async fn look(app: &App, tx: &mut Tx, due: &Due, now: Moment) -> StoreResult<Looked> {
     let open = if due.open { risks::open_of(tx, &due.domain_id).await? } else { Vec::new() };
-    let (mut raised, mut resolved) = (0, 0);
+    let mut looked = Looked::default();
     if due.in_use.is_none() {
         for alert in &open {
-            resolved += usize::from(end(app, tx, alert, Over::LetGo, now).await?);
+            looked.resolved += usize::from(end(app, tx, alert, Over::LetGo, now).await?);
         }
-        return Ok((raised, resolved));
+        return Ok(looked);
     }
-    let Some(name) = &due.renewing else { return Ok((raised, resolved)) };
+    let Some(name) = &due.renewing else { return Ok(looked) };
     for check in CHECKS {
         let topic = topic(due, check);
         let known = open.iter().find(|alert| alert.topic == topic);
         match (risk::says(&name.last_seen(), check), known) {
             (Says::Refuses(by), known) => {
                 let of = Risk { hostname: &name.hostname, by, renew_at: name.renew_at, not_after: name.not_after };
-                raised += usize::from(rise(app, tx, due, name, &of, known, now).await?);
+                looked.raised += usize::from(rise(app, tx, due, name, &of, known, now).await?);
+                looked.again = Some(now + risk::ROUND);
             }
-            (Says::Allows, Some(alert)) => resolved += usize::from(end(app, tx, alert, Over::Healed, now).await?),
+            (Says::Allows, Some(alert)) => looked.resolved += usize::from(end(app, tx, alert, Over::Healed, now).await?),
             (Says::Allows, None) | (Says::Silent, _) => {}
         }
     }
-    Ok((raised, resolved))
+    Ok(looked)
 }
 
 /// Raises it, or tells it again where it is open for another cause.
@@ -67,7 +80,12 @@ async fn rise(
 ) -> StoreResult<bool> {
     let (cause, said, event) = (of.cause(), of.sentence(now), mint!(app.env, EventId));
     let alert = match known {
-        Some(alert) if alert.cause == cause.key => return Ok(false),
+        Some(alert) if alert.cause == cause.key => {
+            if alert.said != said {
+                tx.execute(risks::reword(alert, &said)).await?;
+            }
+            return Ok(false);
+        }
         Some(alert) => {
             if tx.execute(risks::tell_again(alert, &cause.key, &said, &event)).await? != 1 {
                 return Ok(false);
@@ -85,7 +103,7 @@ async fn rise(
     let detail = detail(&alert, of, &cause);
     let tenant = heard_by(&name.tenant_id, &cause.key);
     tx.execute(alerts::event(&event, tenant, &news(RENEWAL_AT_RISK, said, detail), now)).await?;
-    let mail_at = now + risk::gathered_for(name.not_after, now);
+    let mail_at = risk::mail_at(alert.raised_at, name.not_after, now);
     tx.execute(alerts::tells(&event, &alert, true, Some(mail_at))).await?;
     Ok(true)
 }
@@ -145,8 +163,8 @@ async fn end(app: &App, tx: &mut Tx, alert: &AlertRow, why: Over, now: Moment) -
     let detail = json!({
         "alert": alert.id, "domain": alert.domain_id, "hostname": name, "cause": alert.cause, "why": resolution,
     });
-    let tenant = alert.tenant_id.as_ref().and_then(|tenant| heard_by(tenant, &alert.cause));
-    tx.execute(alerts::event(&event, tenant, &news(RENEWAL_SAFE, said, detail), now)).await?;
+    // Its tenant may have been told of an earlier cause; who was told of none is passed over.
+    tx.execute(alerts::event(&event, alert.tenant_id.as_ref(), &news(RENEWAL_SAFE, said, detail), now)).await?;
     tx.execute(alerts::tells(&event, alert, false, Some(now + risk::ROUND))).await?;
     Ok(true)
 }

@@ -268,17 +268,10 @@ pub(super) fn holding_evidence(s: &Situation, reason: Reason, observed: &str, no
         Role::Successor | Role::Neither => format!("{} is nobody else's", s.domain.hostname),
     };
     let finding = Finding {
-        check: Check::Holding,
-        reason,
         expected,
         observed: vec![observed.to_owned()],
-        seen_by: Vec::new(),
-        views: Vec::new(),
         advice: reason.sentence().to_owned(),
-        found_at: None,
-        found_via: None,
-        record_to_publish: Vec::new(),
-        dns_host: None,
+        ..Finding::bare(Check::Holding, reason)
     };
     Evidence { finding, looked_at: now }
 }

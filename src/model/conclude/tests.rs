@@ -28,24 +28,8 @@ mod renewals;
 
 const NOW: Moment = Moment::from_secs(1_800_000_000);
 
-fn finding(check: Check, reason: Reason) -> Finding {
-    Finding {
-        check,
-        reason,
-        expected: String::new(),
-        observed: Vec::new(),
-        seen_by: Vec::new(),
-        views: Vec::new(),
-        advice: String::new(),
-        found_at: None,
-        found_via: None,
-        record_to_publish: Vec::new(),
-        dns_host: None,
-    }
-}
-
 fn findings(reasons: [Reason; 3]) -> Vec<Finding> {
-    [Check::Ownership, Check::Routing, Check::Caa].into_iter().zip(reasons).map(|(c, r)| finding(c, r)).collect()
+    [Check::Ownership, Check::Routing, Check::Caa].into_iter().zip(reasons).map(|(c, r)| Finding::bare(c, r)).collect()
 }
 
 const PREFLIGHTS: [Reason; 6] = [
@@ -109,7 +93,7 @@ prop_compose! {
             Some(looked_at) => findings(reasons).into_iter().map(|finding| Evidence { finding, looked_at }).collect(),
             None => Vec::new(),
         };
-        evidence.extend(flown.map(|(age, at)| Evidence { finding: finding(Check::Preflight, PREFLIGHTS[at]), looked_at: NOW - Duration::from_secs(age) }));
+        evidence.extend(flown.map(|(age, at)| Evidence { finding: Finding::bare(Check::Preflight, PREFLIGHTS[at]), looked_at: NOW - Duration::from_secs(age) }));
         let other = DomainId::mint(NOW, [9; 10]);
         let third = DomainId::mint(NOW, [10; 10]);
         let clock = |of: &DomainId| Some(Succession {
@@ -354,7 +338,7 @@ proptest! {
         let (mut s, reason) = (s, PREFLIGHTS[at]);
         if let Some(order) = s.order.clone() {
             let before = s.domain.clone();
-            let out = preflight(&mut s, &order, &finding(Check::Preflight, reason), NOW);
+            let out = preflight(&mut s, &order, &Finding::bare(Check::Preflight, reason), NOW);
             let written = out.writes.iter().find_map(|w| match w { Write::Order { order, .. } => Some(order), _ => None });
             let returned = out.writes.iter().any(|w| matches!(w, Write::GrantReturned(..)));
             let open = s.grant.as_ref().is_some_and(|g| g.state == GrantState::Open);

@@ -182,19 +182,7 @@ fn what_is_at_risk_is_told_with_its_dates() {
     let life = of(days(90));
     let schedule = first(&id(1), life, 5, ISSUED);
     let evidence = |check, reason| {
-        let finding = Finding {
-            check,
-            reason,
-            expected: String::new(),
-            observed: vec![],
-            seen_by: vec![],
-            views: vec![],
-            advice: String::new(),
-            found_at: None,
-            found_via: None,
-            record_to_publish: vec![],
-            dns_host: None,
-        };
+        let finding = Finding::bare(check, reason);
         vec![Evidence { finding, looked_at: ISSUED }]
     };
     let told = Told {

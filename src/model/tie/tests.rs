@@ -8,22 +8,6 @@ use crate::model::id::{AttemptId, DomainId, TenantId};
 
 const NOW: Moment = Moment::from_secs(1_800_000_000);
 
-fn finding(check: Check, reason: Reason) -> Finding {
-    Finding {
-        check,
-        reason,
-        expected: String::new(),
-        observed: Vec::new(),
-        views: Vec::new(),
-        seen_by: Vec::new(),
-        advice: String::new(),
-        found_at: None,
-        found_via: None,
-        record_to_publish: Vec::new(),
-        dns_host: None,
-    }
-}
-
 fn domain(mode: RoutingMode, name: &str, tie: TieState) -> Domain {
     Domain {
         id: DomainId::mint(NOW, [3; 10]),
@@ -58,7 +42,7 @@ fn domain(mode: RoutingMode, name: &str, tie: TieState) -> Domain {
 }
 
 fn look(d: &mut Domain, record: Reason, way: Reason, at: Moment) -> TieState {
-    let see = |check, reason| Evidence { finding: finding(check, reason), looked_at: at };
+    let see = |check, reason| Evidence { finding: Finding::bare(check, reason), looked_at: at };
     d.evidence = vec![see(Check::Ownership, record), see(Check::Routing, way)];
     fold(d, at);
     d.tie
