@@ -26,6 +26,7 @@ pub mod contacts;
 pub mod deliveries;
 pub mod dispatching;
 pub mod domain_connect;
+mod domain_row;
 pub mod edges;
 mod error;
 pub mod expiry;

@@ -1,8 +1,8 @@
 //! Recording: the intent before an effect, the outcome after a step. A stale generation can write neither.
 
 use super::{
-    Stmt, Store, StoreError, StoreResult, Tx, expiry, holdings, issuer_health, ledger, outbox, pairs, renewals, resting,
-    revocations, sql,
+    Stmt, Store, StoreError, StoreResult, Tx, domain_row, expiry, holdings, issuer_health, ledger, outbox, pairs, renewals,
+    resting, revocations, sql,
 };
 use crate::model::claim::Claim;
 use crate::model::domain::{Domain, Effect, Role, Situation};
@@ -12,7 +12,7 @@ use crate::model::limits::{Counted, Ending, Fate, LimitName};
 use crate::model::moment::Moment;
 use crate::model::order::Order;
 use crate::model::outcome::{NewCertificate, NewEvent, Outcome, Write};
-use crate::model::standing::{self, Standing};
+use crate::model::standing;
 
 /// What became of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +77,8 @@ pub async fn outcome(
     let returned = out.writes.iter().any(|w| matches!(w, Write::GrantReturned(..)));
     let mut batch = Batch { stmts: Vec::new(), guards: Vec::new(), holding: None, returned };
     let seq = s.domain.event_seq + i64::try_from(out.events.len()).unwrap_or(i64::MAX);
-    batch.guarded(row(&out.domain, seq, standing::after(s, out), keep, now)?);
+    batch.guarded(domain_row::moved(&out.domain, seq, keep, now)?);
+    batch.free(domain_row::stands(&out.domain, standing::after(s, out), now));
     for write in &out.writes {
         batch.write(s, write, now, &mut || event_id().to_string())?;
     }
@@ -117,47 +118,6 @@ pub fn event_row(domain: &Domain, event: &NewEvent, seq: i64, id: &EventId, now:
 /// A document as JSON text.
 pub fn document<T: serde::Serialize>(value: &T) -> StoreResult<String> {
     serde_json::to_string(value).map_err(StoreError::unavailable)
-}
-
-fn row(
-    d: &Domain,
-    event_seq: i64,
-    (stands, until): (Standing, Option<Moment>),
-    keep: Option<Keep<'_>>,
-    now: Moment,
-) -> StoreResult<Stmt> {
-    Ok(sql("UPDATE domains SET claim = $3, claim_since = $4, evidence = $5, looked_at = $6, public_probe = $7, tie = $8, \
-           due_at = CASE WHEN nudged >= $2 THEN $9 ELSE $10 END, lease_owner = $22, lease_until = $23, generation = $24, settled = $2, \
-           failures = $11, event_seq = $12, certificate_id = $13, active_since = $14, released_at = $15, \
-           standing_since = CASE WHEN standing = $16 THEN standing_since ELSE $9 END, standing = $16, acts = $17, \
-           certificate_until = $18, lost_for_us = $19, counted_until = $20, \
-           pace_from = CASE WHEN pace_from > $21 THEN pace_from ELSE $21 END \
-         WHERE id = $1 AND generation = $2")
-    .bind(d.id.as_str())
-    .bind(d.generation)
-    .bind(d.claim.as_str())
-    .bind(d.claim_since)
-    .bind(document(&d.evidence)?)
-    .bind(d.looked_at)
-    .bind(d.public_probe.as_ref().map(document).transpose()?)
-    .bind(d.tie.as_str())
-    .bind(now)
-    .bind(d.due_at)
-    .bind(d.failures)
-    .bind(event_seq)
-    .bind(d.certificate_id.as_ref().map(|c| c.as_str()))
-    .bind(d.active_since)
-    .bind(d.released_at)
-    .bind(stands.code())
-    .bind(stands.acts().as_str())
-    .bind(until)
-    .bind(d.lost_for_us)
-    .bind(d.counted_until)
-    // Somebody may have asked for a look meanwhile, from which the pace begins anew.
-    .bind(d.pace_from)
-    .bind(keep.map(|k| k.owner))
-    .bind(keep.map_or(Moment::from_micros(0), |k| k.until))
-    .bind(d.generation + i64::from(keep.is_some())))
 }
 
 struct Batch {

@@ -83,6 +83,7 @@ pub struct CountedEdges {
     pub min: usize,
 }
 
+/// One row for one domain: order and grant are chosen by their keys, for a sort would carry every column of the row along.
 fn next_to(id: &DomainId, edges: CountedEdges) -> Stmt {
     sql("SELECT d.*, t.slug, t.status AS t_status, a.value, a.opened_at, a.deadline, a.proven_at, \
            h.domain_id AS h_domain, h.tenant_id AS h_tenant, h.state AS h_state, h.term AS h_term, h.since AS h_since, \
@@ -113,11 +114,13 @@ fn next_to(id: &DomainId, edges: CountedEdges) -> Stmt {
          FROM domains d \
          JOIN tenants t ON t.id = d.tenant_id \
          JOIN attempts a ON a.id = d.attempt_id \
-         LEFT JOIN orders o ON o.domain_id = d.id AND o.state NOT IN ('issued', 'failed', 'lost') \
+         LEFT JOIN orders o ON o.id = (SELECT min(p.id) FROM orders p WHERE p.domain_id = d.id \
+           AND p.state NOT IN ('issued', 'failed', 'lost')) \
          JOIN issuers i ON i.id = COALESCE(o.issuer_id, (SELECT id FROM issuers ORDER BY \
            CASE WHEN preference < 1000000000 AND account_url IS NOT NULL THEN 0 ELSE 1 END, preference, name LIMIT 1)) \
          LEFT JOIN issuer_health ih ON ih.issuer_id = i.id \
-         LEFT JOIN grants g ON g.order_id = o.id AND g.state IN ('open', 'used') \
+         LEFT JOIN grants g ON g.id = (SELECT q.id FROM grants q WHERE q.order_id = o.id AND q.state IN ('open', 'used') \
+           ORDER BY q.state LIMIT 1) \
          LEFT JOIN holdings h ON h.hostname = d.hostname \
          LEFT JOIN domains hd ON hd.id = h.domain_id \
          LEFT JOIN attempts ha ON ha.id = hd.attempt_id \
@@ -126,7 +129,7 @@ fn next_to(id: &DomainId, edges: CountedEdges) -> Stmt {
          LEFT JOIN notices x ON x.id = (SELECT min(u.id) FROM notices u WHERE u.domain_id = d.id AND u.heard_at IS NULL) \
          LEFT JOIN intents n ON n.subject_kind = 'domain' AND n.subject_id = d.id \
          LEFT JOIN imports m ON m.id = d.import_id AND d.lane = 'bulk' \
-         WHERE d.id = $1 ORDER BY o.id, g.state LIMIT 1")
+         WHERE d.id = $1")
     .bind(id.as_str())
     .bind(edges.heard_since)
 }

@@ -28,6 +28,7 @@ const ASKED_BY_ROUNDS: &[&str] = &["src/store/heads.rs", "src/store/ledger.rs", 
 const ASKED_BY_STEPS: &[&str] = &[
     "src/store/attempts.rs",
     "src/store/claims.rs",
+    "src/store/domain_row.rs",
     "src/store/feed.rs",
     "src/store/holdings.rs",
     "src/store/lap.rs",
@@ -37,6 +38,7 @@ const ASKED_BY_STEPS: &[&str] = &[
     "src/store/revocations.rs",
     "src/store/rollout.rs",
     "src/store/routine.rs",
+    "src/store/situation.rs",
 ];
 /// What reads a feed from its beginning reads all of it.
 const FROM_THE_BEGINNING: &[&str] =
