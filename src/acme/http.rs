@@ -1,4 +1,5 @@
-//! The HTTP client under `instant-acme`: injected roots, deadlines, bounded answers, a note of every exchange.
+//! The HTTP client under `instant-acme`: injected roots, deadlines, bounded answers, one pace, nonces that are not asked for
+//! while there are some, a note of every exchange.
 
 use std::future::Future;
 use std::io;
@@ -8,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::{LOCATION, RETRY_AFTER, USER_AGENT};
-use http::{HeaderValue, Request, Uri};
+use http::{HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Bytes;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
@@ -21,6 +22,9 @@ use rustls::pki_types::pem::PemObject;
 
 use super::error::{AcmeError, Call};
 use super::exchange::{self, Exchange, Failure};
+use super::nonces::{self, Nonces, REPLAY_NONCE};
+use super::pace::{NEW_NONCES, Pace, REQUESTS};
+use super::problem::ProblemDoc;
 use super::retry_after;
 use crate::env::Env;
 
@@ -64,6 +68,9 @@ pub(super) struct AcmeHttp(Arc<Inner>);
 struct Inner {
     client: Client<HttpsConnector<HttpConnector>, BodyWrapper<Bytes>>,
     request_timeout: Duration,
+    nonces: Nonces,
+    new_nonces: Pace,
+    requests: Pace,
     env: Env,
 }
 
@@ -98,7 +105,14 @@ impl AcmeHttp {
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .build(builder.https_or_http().enable_http1().enable_http2().wrap_connector(tcp));
-        Ok(AcmeHttp(Arc::new(Inner { client, request_timeout: settings.request_timeout, env: env.clone() })))
+        Ok(AcmeHttp(Arc::new(Inner {
+            client,
+            request_timeout: settings.request_timeout,
+            nonces: Nonces::default(),
+            new_nonces: Pace::new(NEW_NONCES),
+            requests: Pace::new(REQUESTS),
+            env: env.clone(),
+        })))
     }
 }
 
@@ -141,11 +155,7 @@ impl HttpClient for AcmeHttp {
 type Failed = (Failure, Box<dyn std::error::Error + Send + Sync>);
 
 impl Inner {
-    async fn attempt(
-        &self,
-        request: Request<BodyWrapper<Bytes>>,
-        seen: &mut Exchange,
-    ) -> Result<http::Response<Bytes>, Failed> {
+    async fn attempt(&self, request: Request<BodyWrapper<Bytes>>, seen: &mut Exchange) -> Result<Response<Bytes>, Failed> {
         let limit = self.request_timeout;
         tokio::select! {
             biased;
@@ -157,15 +167,54 @@ impl Inner {
         }
     }
 
-    async fn send(
-        &self,
-        mut request: Request<BodyWrapper<Bytes>>,
-        seen: &mut Exchange,
-    ) -> Result<http::Response<Bytes>, Failed> {
+    async fn send(&self, request: Request<BodyWrapper<Bytes>>, seen: &mut Exchange) -> Result<Response<Bytes>, Failed> {
         if !may_go_to(request.uri()) {
             let why = format!("refusing to send to {}: expected https, or http to loopback", request.uri());
             return Err((Failure::NotSent, io::Error::other(why).into()));
         }
+        // Nothing but newNonce is asked with HEAD (RFC 8555 §7.2).
+        let for_a_nonce = request.method() == Method::HEAD;
+        if for_a_nonce && let Some(nonce) = self.kept_nonce().await {
+            seen.status = Some(StatusCode::OK);
+            return Ok(with_nonce(Response::default(), nonce));
+        }
+        self.env.sleep(self.requests.place(self.env.now())).await;
+        let mut response = self.exchange(request, seen).await?;
+        match nonces::taken(response.headers_mut()) {
+            Some(nonce) if for_a_nonce => return Ok(with_nonce(response, nonce)),
+            Some(nonce) => {
+                if response.status() == StatusCode::BAD_REQUEST
+                    && ProblemDoc::from_body(response.body()).is_some_and(|p| p.acme_type() == "badNonce")
+                {
+                    self.nonces.forget();
+                }
+                self.nonces.keep(nonce, self.env.now());
+            }
+            None => {}
+        }
+        Ok(response)
+    }
+
+    /// A nonce that is there, or comes with somebody's answer before one may be asked for.
+    async fn kept_nonce(&self) -> Option<HeaderValue> {
+        loop {
+            let now = self.env.now();
+            if let Some(nonce) = self.nonces.take(now) {
+                return Some(nonce);
+            }
+            let wait = self.new_nonces.now(now).err()?;
+            tokio::select! {
+                () = self.nonces.came() => {}
+                () = self.env.sleep(wait) => {}
+            }
+        }
+    }
+
+    async fn exchange(
+        &self,
+        mut request: Request<BodyWrapper<Bytes>>,
+        seen: &mut Exchange,
+    ) -> Result<Response<Bytes>, Failed> {
         // RFC 8555 §6.1 asks for the name of the software that speaks.
         request.headers_mut().insert(USER_AGENT, HeaderValue::from_static(concat!("nameplate/", env!("CARGO_PKG_VERSION"))));
         let response = self.client.request(request).await.map_err(|e| {
@@ -179,8 +228,13 @@ impl Inner {
         seen.location = headers.get(LOCATION).and_then(|v| v.to_str().ok()).map(str::to_owned);
         let (parts, body) = response.into_parts();
         let body = Limited::new(body, MAX_ANSWER).collect().await.map_err(|e| (Failure::NoAnswer, e))?.to_bytes();
-        Ok(http::Response::from_parts(parts, body))
+        Ok(Response::from_parts(parts, body))
     }
+}
+
+fn with_nonce(mut response: Response<Bytes>, nonce: HeaderValue) -> Response<Bytes> {
+    response.headers_mut().insert(REPLAY_NONCE, nonce);
+    response
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@
 //! **Always holds**: a call has at most one effect at the CA and never polls; the caller's row says when to look again, with
 //! the CA's `Retry-After` as a hint. Whether an effect may have happened is known for every failure ([`AcmeError::acted_on`]).
 //! Bodies are read by us from the wire, not through the client library, so that problem documents stay whole. Every request
-//! has a deadline and a bounded answer; plain HTTP goes to loopback only.
+//! has a deadline and a bounded answer, at a pace that CAs let through; plain HTTP goes to loopback only.
 //!
 //! **To fake it**: implement [`Authority`], or run a CA on loopback and hand its directory to [`InstantAcme`].
 //!
@@ -22,6 +22,8 @@ mod exchange;
 mod http;
 mod instant;
 mod limited;
+mod nonces;
+mod pace;
 mod problem;
 mod signed;
 

@@ -17,6 +17,7 @@ use super::authority::{AccountRef, AccountStatus, AccountUrl, Binding};
 use super::error::{AcmeError, Call};
 use super::exchange::{Note, recorded};
 use super::http::AcmeHttp;
+use super::nonces::REPLAY_NONCE;
 use super::problem::ProblemDoc;
 use crate::model::secret::Secret;
 
@@ -170,16 +171,16 @@ impl<'a> Signed<'a> {
                 .body(BodyWrapper::from(body.into_bytes()))
                 .map_err(|e| AcmeError::ours(self.call, format!("{url:?} is no URL to post to: {e}")))?;
             let sent = recorded(&self.note, self.http.request(request)).await;
-            let response = sent.map_err(|e| AcmeError::judge(self.call, &self.note, &e))?;
+            sent.map_err(|e| AcmeError::judge(self.call, &self.note, &e))?;
             let Some(seen) = self.note.latest() else { break };
             if seen.succeeded() {
                 return Ok(());
             }
             let refused = ProblemDoc::from_body(&seen.body).is_some_and(|p| p.acme_type() == "badNonce");
-            match nonce_of(&response.parts.headers) {
-                Some(fresh) if refused => nonce = fresh,
-                _ => break,
+            if !refused {
+                break;
             }
+            nonce = self.nonce(&at.new_nonce).await?;
         }
         Err(self.unwanted("the CA did not say yes"))
     }
@@ -192,14 +193,11 @@ impl<'a> Signed<'a> {
             .map_err(|e| AcmeError::ours(self.call, format!("the URL for nonces is unusable: {e}")))?;
         let got = recorded(&self.note, self.http.request(request)).await;
         let response = got.map_err(|e| AcmeError::judge(self.call, &self.note, &e))?;
-        nonce_of(&response.parts.headers).ok_or_else(|| self.unwanted("the CA gave no nonce"))
+        let nonce = response.parts.headers.get(REPLAY_NONCE).and_then(|v| v.to_str().ok()).map(str::to_owned);
+        nonce.ok_or_else(|| self.unwanted("the CA gave no nonce"))
     }
 
     fn unwanted(&self, what: &str) -> AcmeError {
         AcmeError::judge(self.call, &self.note, &Unwanted(what.to_owned()))
     }
-}
-
-fn nonce_of(headers: &http::HeaderMap) -> Option<String> {
-    headers.get("replay-nonce").and_then(|v| v.to_str().ok()).map(str::to_owned)
 }

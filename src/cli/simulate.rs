@@ -11,6 +11,7 @@ use super::out::many;
 use super::simulate_year::{self, YearArgs};
 use crate::env::Env;
 use crate::model::ledger::Limit;
+use crate::model::limits::LimitName;
 use crate::model::moment::Moment;
 use crate::simulate::{self, ImportOptions, ImportReport};
 
@@ -36,9 +37,10 @@ pub(super) struct ImportArgs {
     /// Workers
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
     workers: u32,
-    /// The account's limit on new orders, as ORDERS/SECONDS
-    #[arg(long, default_value = "300/10800", value_parser = limit)]
-    limits: Limit,
+    /// A limit unlike Let's Encrypt's, BURST/SECONDS, of the account's new orders unless a name is before it, as in
+    /// certificates_per_domain=50/604800; may be given for each
+    #[arg(long, value_name = "[NAME=]BURST/SECONDS", value_parser = limit)]
+    limits: Vec<(LimitName, Limit)>,
     /// When it begins, as RFC 3339 [default: now]
     #[arg(long, value_name = "TIME", value_parser = moment)]
     start: Option<Moment>,
@@ -53,13 +55,22 @@ pub(super) struct ImportArgs {
     svg: Option<PathBuf>,
 }
 
-fn limit(text: &str) -> Result<Limit, String> {
-    let read = || -> Option<Limit> {
-        let (burst, per) = text.split_once('/')?;
+/// What the simulated CA can be told.
+const SIMULATED: [LimitName; 3] =
+    [LimitName::OrdersPerAccount, LimitName::CertificatesPerDomain, LimitName::CertificatesPerName];
+
+fn limit(text: &str) -> Result<(LimitName, Limit), String> {
+    let (name, numbers) = text.split_once('=').unwrap_or((LimitName::OrdersPerAccount.as_str(), text));
+    let read = || -> Option<(LimitName, Limit)> {
+        let (burst, per) = numbers.split_once('/')?;
         let limit = Limit { burst: burst.parse().ok()?, per_secs: per.parse().ok()? };
-        (limit.burst > 0 && limit.per_secs > 0).then_some(limit)
+        let name = name.parse().ok().filter(|name| SIMULATED.contains(name))?;
+        (limit.burst > 0 && limit.per_secs > 0).then_some((name, limit))
     };
-    read().ok_or_else(|| "expected ORDERS/SECONDS, both at least 1, like 300/10800".to_owned())
+    read().ok_or_else(|| {
+        let names = SIMULATED.map(LimitName::as_str).join(", ");
+        format!("expected BURST/SECONDS, both at least 1, like 300/10800; before it, if anything, one of {names}, and =")
+    })
 }
 
 pub(super) fn moment(text: &str) -> Result<Moment, String> {
@@ -92,7 +103,13 @@ async fn import(env: &Env, args: ImportArgs, out: &mut Out<'_>) -> anyhow::Resul
     let mut options = ImportOptions::of(domains, args.seed, args.start.unwrap_or_else(|| env.now()));
     options.registered_domains = args.registered_domains.map(usize::try_from).transpose()?;
     options.workers = usize::try_from(args.workers)?;
-    options.limits.orders = args.limits;
+    for (name, limit) in args.limits {
+        match name {
+            LimitName::CertificatesPerDomain => options.limits.registered_domain = limit,
+            LimitName::CertificatesPerName => options.limits.exact_set = limit,
+            _ => options.limits.orders = limit,
+        }
+    }
     options.crashes = !args.no_crashes;
     if let Some(singles) = args.single_claims {
         options.singles = usize::try_from(singles)?;

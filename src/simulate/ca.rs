@@ -1,6 +1,6 @@
-//! A CA that counts as Let's Encrypt does, and whose answers come late and out of order.
+//! The CA of a simulation: the sandbox's, with its own count of what it allows. Its answers come late and out of order; in a
+//! year it is away for hours, refuses to replace, and says windows that cannot be meant.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -15,181 +15,187 @@ use crate::acme::{
 use crate::env::Clock as _;
 use crate::env::manual::Hand;
 use crate::model::hostname::Hostname;
-use crate::model::ledger::{Bucket, Limit, settle};
+use crate::model::ledger;
+use crate::model::limits::LimitName;
 use crate::model::moment::Moment;
-use crate::model::renewal::Advice;
+use crate::model::renewal::{Advice, Window};
 use crate::model::secret::Secret;
-use crate::sandbox::ca::DirectCa;
+use crate::sandbox::ca::{DirectCa, Limit, Rate};
 
-/// What the CA allows.
+/// How long it asks not to be asked about a window again, as Let's Encrypt does.
+const ASK_AGAIN: Duration = Duration::from_secs(6 * 3600);
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// What the CA allows, and the product is told.
 #[derive(Clone, Copy, Debug)]
 pub struct CaLimits {
     /// New orders of an account.
-    pub orders: Limit,
+    pub orders: ledger::Limit,
     /// Certificates under one registered domain.
-    pub registered_domain: Limit,
+    pub registered_domain: ledger::Limit,
     /// Certificates for one set of names.
-    pub exact_set: Limit,
+    pub exact_set: ledger::Limit,
+}
+
+impl CaLimits {
+    fn each(&self) -> [(Limit, ledger::Limit); 4] {
+        [
+            (Limit::NewOrders, self.orders),
+            (Limit::RegisteredDomain, self.registered_domain),
+            (Limit::ExactSet, self.exact_set),
+            (Limit::FailedAuthorizations, LimitName::FailuresPerName.usual()),
+        ]
+    }
 }
 
 /// How near a limit was come to.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Used {
-    /// The limit.
+    /// The limit, as the CA calls it.
     pub limit: &'static str,
-    /// The fullest that any of its buckets was, of 100.
+    /// The fullest that it was for any key, of 100.
     pub fullest_pct: f64,
 }
 
+/// What happened at it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Happened {
+    pub(super) orders: u64,
+    pub(super) polls: u64,
+    pub(super) refused_replaces: u64,
+    pub(super) odd_windows: u64,
+}
+
 #[derive(Default)]
-struct Counted {
-    tats: HashMap<(&'static str, String), Moment>,
-    fullest: HashMap<&'static str, f64>,
-    refused: u64,
-    orders: u64,
+struct State {
+    away: bool,
+    happened: Happened,
+    /// What was issued and not looked at yet.
+    issued: Vec<Issued>,
 }
 
-impl Counted {
-    fn tat(&self, limit: &'static str, key: &str) -> Moment {
-        self.tats.get(&(limit, key.to_owned())).copied().unwrap_or_default()
-    }
-
-    /// When the next one may be asked for, if that is not now.
-    fn closed_until(&self, name: &'static str, key: &str, limit: Limit, now: Moment) -> Option<Moment> {
-        let earliest = Bucket { tat: self.tat(name, key), open: 0 }.earliest(limit, now);
-        (earliest > now).then_some(earliest)
-    }
-
-    fn spend(&mut self, name: &'static str, key: &str, limit: Limit, now: Moment) {
-        let tat = settle(self.tat(name, key), now, limit);
-        self.tats.insert((name, key.to_owned()), tat);
-        let full = Duration::from_secs(limit.per_secs).as_secs_f64();
-        let pct = (tat.since(now).as_secs_f64() / full * 1_000.0).round() / 10.0;
-        let fullest = self.fullest.entry(name).or_default();
-        *fullest = fullest.max(pct);
-    }
+/// A certificate that the CA issued.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Issued {
+    pub(super) host: String,
+    pub(super) at: Moment,
+    pub(super) from: Moment,
+    pub(super) until: Moment,
 }
-
-const ORDERS: &str = "orders_per_account";
-const REGISTERED: &str = "certificates_per_registered_domain";
-const EXACT: &str = "certificates_per_exact_set";
 
 /// The CA as the application sees it.
-pub(super) struct CountingCa {
-    inner: Arc<DirectCa>,
+pub(super) struct MoodyCa {
+    direct: Arc<DirectCa>,
     gate: Gate,
     hand: Hand,
-    limits: CaLimits,
-    /// An answer takes up to so long, one part on the way there and one on the way back.
+    /// An answer takes up to so long.
     latest: Duration,
-    counted: Mutex<Counted>,
+    /// So many of a hundred orders that replace something are refused for that, and so many windows are odd.
+    odd_percent: u64,
+    state: Mutex<State>,
 }
 
-impl CountingCa {
-    pub(super) fn new(inner: Arc<DirectCa>, gate: Gate, hand: &Hand, limits: CaLimits, latest: Duration) -> Self {
-        CountingCa { inner, gate, hand: hand.clone(), limits, latest, counted: Mutex::default() }
+impl MoodyCa {
+    /// Allows no more than `limits` from now on.
+    pub(super) fn new(
+        direct: Arc<DirectCa>,
+        limits: CaLimits,
+        gate: Gate,
+        hand: &Hand,
+        latest: Duration,
+        odd_percent: u64,
+    ) -> Self {
+        for (limit, numbers) in limits.each() {
+            let rate = Rate { burst: numbers.burst, per: Duration::from_secs(numbers.per_secs) };
+            direct.state().allow(limit, rate);
+        }
+        MoodyCa { direct, gate, hand: hand.clone(), latest, odd_percent, state: Mutex::default() }
     }
 
-    fn counted(&self) -> MutexGuard<'_, Counted> {
-        self.counted.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Calls that were refused because a limit was passed.
-    pub(super) fn refused(&self) -> u64 {
-        self.counted().refused
-    }
-
-    /// Orders that were counted.
-    pub(super) fn orders(&self) -> u64 {
-        self.counted().orders
+    /// Whether it answers nobody from now on.
+    pub(super) fn away(&self, yes: bool) {
+        self.state().away = yes;
     }
 
     /// How near each limit was come to.
     pub(super) fn used(&self) -> Vec<Used> {
-        let counted = self.counted();
-        let pct = |limit: &str| counted.fullest.get(limit).copied().unwrap_or_default();
-        [ORDERS, REGISTERED, EXACT].map(|limit| Used { limit, fullest_pct: pct(limit) }).to_vec()
+        const SAID: [(Limit, &str); 3] = [
+            (Limit::NewOrders, "orders_per_account"),
+            (Limit::RegisteredDomain, "certificates_per_registered_domain"),
+            (Limit::ExactSet, "certificates_per_exact_set"),
+        ];
+        let state = self.direct.state();
+        SAID.map(|(limit, said)| Used { limit: said, fullest_pct: state.fullest_pct(limit) }).to_vec()
     }
 
-    /// Lets a call take its time: there, then `act`, then back.
-    async fn late<T>(&self, act: impl Future<Output = T>) -> T {
+    pub(super) fn happened(&self) -> Happened {
+        self.state().happened
+    }
+
+    /// What was issued since it was last asked.
+    pub(super) fn news(&self) -> Vec<Issued> {
+        std::mem::take(&mut self.state().issued)
+    }
+
+    /// Lets a call take its time, half of it on the way there; nobody answers while the CA is away.
+    async fn late<T>(&self, call: Call, act: impl Future<Output = Result<T, AcmeError>>) -> Result<T, AcmeError> {
         let micros = u64::try_from(self.latest.as_micros()).unwrap_or(u64::MAX);
-        let whole = self.hand.below(micros.saturating_add(1));
-        let there = self.hand.below(whole.saturating_add(1));
-        self.gate.wait(Duration::from_micros(there)).await;
+        let half = Duration::from_micros(self.hand.below(micros.saturating_add(1)) / 2);
+        self.gate.wait(half).await;
+        if self.state().away {
+            return Err(error(call, Kind::Unreached));
+        }
         let answer = act.await;
-        self.gate.wait(Duration::from_micros(whole - there)).await;
+        self.gate.wait(half).await;
         answer
     }
 
-    /// Counts an order, or says which limit forbids it.
-    fn count_order(&self, account: &str, names: &[Hostname]) -> Result<(), AcmeError> {
-        let now = self.hand.now();
-        let mut counted = self.counted();
-        let mut closed = counted.closed_until(ORDERS, account, self.limits.orders, now);
-        for name in names {
-            closed =
-                closed.max(counted.closed_until(REGISTERED, name.registered_domain(), self.limits.registered_domain, now));
-        }
-        closed = closed.max(counted.closed_until(EXACT, &set_of(names), self.limits.exact_set, now));
-        if let Some(until) = closed {
-            counted.refused += 1;
-            return Err(rate_limited(until.since(now)));
-        }
-        counted.orders += 1;
-        counted.spend(ORDERS, account, self.limits.orders, now);
-        Ok(())
-    }
-
-    fn count_certificate(&self, names: &[Hostname]) {
-        let now = self.hand.now();
-        let mut counted = self.counted();
-        for name in names {
-            counted.spend(REGISTERED, name.registered_domain(), self.limits.registered_domain, now);
-        }
-        counted.spend(EXACT, &set_of(names), self.limits.exact_set, now);
+    fn is_odd(&self) -> bool {
+        self.hand.below(100) < self.odd_percent
     }
 }
 
-fn set_of(names: &[Hostname]) -> String {
-    names.iter().map(Hostname::as_str).collect::<Vec<_>>().join(",")
+/// A number by a certificate's serial number, which is drawn (FNV-1a). The rest of its id comes of the CA's key, which no seed makes.
+fn drawn_by(id: &str) -> u64 {
+    let serial = id.rsplit_once('.').map_or(id, |(_, serial)| serial);
+    serial.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
 
-fn rate_limited(wait: Duration) -> AcmeError {
+fn error(call: Call, kind: Kind) -> AcmeError {
+    AcmeError { call, kind, problem: None, status: None, retry_after: None, acted_on: false, cause: None }
+}
+
+fn already_replaced() -> AcmeError {
     let problem = json!({
-        "type": "urn:ietf:params:acme:error:rateLimited", "status": 429, "detail": "too many requests in the simulation",
+        "type": "urn:ietf:params:acme:error:alreadyReplaced", "status": 409, "detail": "replaced already, says the simulation",
     });
-    AcmeError {
-        call: Call::NewOrder,
-        kind: Kind::Refused,
-        problem: ProblemDoc::new(problem),
-        status: Some(429),
-        retry_after: Some(wait),
-        acted_on: false,
-        cause: None,
-    }
+    AcmeError { problem: ProblemDoc::new(problem), status: Some(409), ..error(Call::NewOrder, Kind::Refused) }
 }
 
 #[async_trait]
-impl Authority for CountingCa {
+impl Authority for MoodyCa {
     async fn directory(&self) -> Result<DirectoryFacts, AcmeError> {
-        self.late(self.inner.directory()).await
+        self.late(Call::Directory, self.direct.directory()).await
     }
 
     async fn register(&self, key: &Secret, contacts: &[String]) -> Result<AccountUrl, AcmeError> {
-        self.late(self.inner.register(key, contacts)).await
+        self.late(Call::NewAccount, self.direct.register(key, contacts)).await
     }
 
     async fn register_bound(&self, key: &Secret, contacts: &[String], to: &Binding) -> Result<AccountUrl, AcmeError> {
-        self.late(self.inner.register_bound(key, contacts, to)).await
+        self.late(Call::NewAccount, self.direct.register_bound(key, contacts, to)).await
     }
 
     async fn account(&self, account: &AccountRef) -> Result<AccountStatus, AcmeError> {
-        self.late(self.inner.account(account)).await
+        self.late(Call::Account, self.direct.account(account)).await
     }
 
     async fn change_key(&self, account: &AccountRef, new_key: &Secret) -> Result<(), AcmeError> {
-        self.late(self.inner.change_key(account, new_key)).await
+        self.late(Call::KeyChange, self.direct.change_key(account, new_key)).await
     }
 
     async fn new_order(
@@ -198,37 +204,51 @@ impl Authority for CountingCa {
         names: &[Hostname],
         replaces: Option<&str>,
     ) -> Result<PlacedOrder, AcmeError> {
-        self.late(async {
-            self.count_order(&account.url.0, names)?;
-            self.inner.new_order(account, names, replaces).await
+        self.late(Call::NewOrder, async {
+            if replaces.is_some() && self.is_odd() {
+                self.state().happened.refused_replaces += 1;
+                return Err(already_replaced());
+            }
+            let placed = self.direct.new_order(account, names, replaces).await?;
+            self.state().happened.orders += 1;
+            Ok(placed)
         })
         .await
     }
 
+    async fn revoke(&self, account: &AccountRef, leaf_der: &[u8]) -> Result<(), AcmeError> {
+        self.late(Call::Revocation, self.direct.revoke(account, leaf_der)).await
+    }
+
     async fn order(&self, account: &AccountRef, order_url: &str) -> Result<OrderView, AcmeError> {
-        self.late(self.inner.order(account, order_url)).await
+        self.late(Call::Order, self.direct.order(account, order_url)).await
     }
 
     async fn authorizations(&self, account: &AccountRef, order_url: &str) -> Result<Vec<Authorization>, AcmeError> {
-        self.late(self.inner.authorizations(account, order_url)).await
+        self.late(Call::Authorization, self.direct.authorizations(account, order_url)).await
     }
 
     async fn announce(&self, account: &AccountRef, order_url: &str, challenge_url: &str) -> Result<(), AcmeError> {
-        self.late(self.inner.announce(account, order_url, challenge_url)).await
+        self.late(Call::Challenge, self.direct.announce(account, order_url, challenge_url)).await
     }
 
     async fn finalize(&self, account: &AccountRef, order_url: &str, csr_der: &[u8]) -> Result<OrderView, AcmeError> {
-        self.late(async {
-            let names: Vec<Hostname> =
-                self.inner.authorizations(account, order_url).await?.into_iter().map(|a| a.name).collect();
-            let issued = || -> u64 {
-                let state = self.inner.state();
-                names.iter().filter_map(|n| state.counters().certificates_by_name.get(n.as_str())).sum()
+        self.late(Call::Finalize, async {
+            let authorizations = self.direct.authorizations(account, order_url).await?;
+            let made = |name: &str| -> u64 {
+                self.direct.state().counters().certificates_by_name.get(name).copied().unwrap_or_default()
             };
-            let before = issued();
-            let view = self.inner.finalize(account, order_url, csr_der).await?;
-            if issued() > before {
-                self.count_certificate(&names);
+            let before: Vec<u64> = authorizations.iter().map(|a| made(a.name.as_str())).collect();
+            let view = self.direct.finalize(account, order_url, csr_der).await?;
+            let at = self.hand.now();
+            let (from, until) = {
+                let state = self.direct.state();
+                (at - state.settings().backdated, at + state.settings().certificate_lifetime)
+            };
+            for (a, before) in authorizations.into_iter().zip(before) {
+                if made(a.name.as_str()) > before {
+                    self.state().issued.push(Issued { host: a.name.to_string(), at, from, until });
+                }
             }
             Ok(view)
         })
@@ -236,14 +256,29 @@ impl Authority for CountingCa {
     }
 
     async fn certificate(&self, account: &AccountRef, order_url: &str) -> Result<String, AcmeError> {
-        self.late(self.inner.certificate(account, order_url)).await
+        self.late(Call::Certificate, self.direct.certificate(account, order_url)).await
     }
 
-    async fn revoke(&self, account: &AccountRef, leaf_der: &[u8]) -> Result<(), AcmeError> {
-        self.late(self.inner.revoke(account, leaf_der)).await
-    }
-
+    /// Answered at once: many are asked for together, and nothing else waits for it.
     async fn renewal_info(&self, certificate: &str) -> Result<Option<Advice>, AcmeError> {
-        self.late(self.inner.renewal_info(certificate)).await
+        if self.state().away {
+            return Err(error(Call::RenewalInfo, Kind::Unreached));
+        }
+        let now = self.hand.now();
+        self.state().happened.polls += 1;
+        // What it says of one certificate it says at every poll.
+        let drawn = drawn_by(certificate);
+        if drawn % 100 < self.odd_percent {
+            self.state().happened.odd_windows += 1;
+            let (start, end) = match drawn / 100 % 3 {
+                0 => (now - 9 * DAY, now - DAY),
+                1 => (now + 4_000 * DAY, now + 4_001 * DAY),
+                _ => return Err(error(Call::RenewalInfo, Kind::Unanswered)),
+            };
+            return Ok(Some(Advice { window: Window { start, end }, explanation: None, retry_after: Some(ASK_AGAIN) }));
+        }
+        let told = self.direct.state().renewal_window(certificate, now);
+        let (start, end) = told.map_err(|_| error(Call::RenewalInfo, Kind::Refused))?;
+        Ok(Some(Advice { window: Window { start, end }, explanation: None, retry_after: Some(ASK_AGAIN) }))
     }
 }

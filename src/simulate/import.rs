@@ -141,7 +141,7 @@ pub async fn simulate_import(
 
 impl Run {
     async fn begin(options: ImportOptions) -> Result<Run, SimulationError> {
-        let world = World::new(options.seed, options.start, options.limits, options.latest).await?;
+        let world = World::new(options.seed, options.start, options.limits, options.latest, 0).await?;
         let sweep = Sweep::new(&world.app.store, Arc::new(world.queue.clone()), &world.app.env, SweepSettings::default());
         let start = options.start;
         // Spread over the time that the whole takes at least.

@@ -104,7 +104,7 @@ impl ImportReport {
     ) -> Result<Self, SimulationError> {
         let granted = grants(&world.app.store).await?;
         let last = served_at.last().copied().unwrap_or(options.start).since(options.start);
-        let orders = world.ca.orders();
+        let orders = world.direct.state().counters().orders_created;
         let (floor, floor_limit) = floor(options, orders);
         let counts = sql("SELECT sum(CASE WHEN state = 'lost' THEN 1 ELSE 0 END) AS lost, count(url) AS known FROM orders");
         let rows = world.app.store.query(counts).await?;
@@ -124,6 +124,7 @@ impl ImportReport {
                 (!remained.is_zero()).then(|| off.as_secs_f64() / remained.as_secs_f64() * 100.0)
             })
             .collect();
+        let limits = world.ca.used();
         let state = world.direct.state();
         let second = state.counters().certificates_by_name.values().map(|n| n.saturating_sub(1)).sum();
         let (hours_of, percent) = (|d: Duration| rounded(d.as_secs_f64() / 3600.0), rounded);
@@ -136,7 +137,7 @@ impl ImportReport {
             floor_limit,
             above_floor_pct: (!floor.is_zero()).then(|| percent((last.as_secs_f64() / floor.as_secs_f64() - 1.0) * 100.0)),
             orders,
-            rate_limited: world.ca.refused(),
+            rate_limited: state.counters().limits_passed,
             duplicate_orders: state.counters().orders_created.saturating_sub(known).saturating_sub(lost),
             second_certificates: second,
             lost_orders: lost,
@@ -145,7 +146,7 @@ impl ImportReport {
             eta_samples: errors.len(),
             eta_error_p95_pct: (!errors.is_empty()).then(|| rounded(percentile(&mut errors, 95))),
             lanes,
-            limits: world.ca.used(),
+            limits,
             hours,
             wall_s: rounded(wall.as_secs_f64()),
         })

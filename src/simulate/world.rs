@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::SimulationError;
-use super::ca::{CaLimits, CountingCa};
+use super::ca::{CaLimits, MoodyCa};
 use super::engine::{Blade, Gate};
 use crate::acme::Authority;
 use crate::app::{self, App, Bells, Settings};
@@ -88,7 +88,7 @@ pub(super) struct World {
     pub(super) hand: Hand,
     pub(super) app: App,
     pub(super) queue: HandQueue,
-    pub(super) ca: Arc<CountingCa>,
+    pub(super) ca: Arc<MoodyCa>,
     pub(super) direct: Arc<DirectCa>,
     pub(super) gate: Gate,
     pub(super) blade: Blade,
@@ -101,7 +101,13 @@ pub(super) struct World {
 
 impl World {
     /// A world at `start`, all chance from `seed`; the product is told the limits that the CA has.
-    pub(super) async fn new(seed: u64, start: Moment, limits: CaLimits, latest: Duration) -> Result<World, SimulationError> {
+    pub(super) async fn new(
+        seed: u64,
+        start: Moment,
+        limits: CaLimits,
+        latest: Duration,
+        odd_percent: u64,
+    ) -> Result<World, SimulationError> {
         let hand = Hand::new(start, seed);
         let env = hand.env();
         let store = Store::open(&OpenSettings { url: "sqlite::memory:".to_owned(), connections: 1 }).await?;
@@ -114,7 +120,7 @@ impl World {
         let direct = DirectCa::new(&env)?;
         let tokens = front.clone();
         direct.fetch_by(Arc::new(move |_, token| tokens.shown().tokens.get(token).cloned()));
-        let ca = Arc::new(CountingCa::new(Arc::clone(&direct), gate.clone(), &hand, limits, latest));
+        let ca = Arc::new(MoodyCa::new(Arc::clone(&direct), limits, gate.clone(), &hand, latest, odd_percent));
         let authority: Arc<dyn Authority> = ca.clone();
         let queue = HandQueue::new();
         let app = App {

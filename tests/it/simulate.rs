@@ -63,6 +63,22 @@ async fn crowded_registered_domains_wait_for_their_own_week() {
     assert_eq!((report.floor_hours, report.floor_limit), (5.0, FloorLimit::CertificatesPerDomain));
 }
 
+/// Under a limit of their own names wait in a line, and are told when its end comes to them.
+#[tokio::test]
+async fn who_waits_for_a_registered_domain_is_told_when_and_it_is_so() {
+    let mut options = small(240, 5);
+    options.registered_domains = Some(4);
+    options.limits.orders = Limit { burst: 100, per_secs: 3_600 };
+    options.limits.registered_domain = Limit { burst: 10, per_secs: 10 * 3_600 };
+    (options.singles, options.crashes) = (0, false);
+    let report = run(options).await;
+    holds(&report);
+    assert_eq!(report.floor_hours, 50.0);
+    // A fortieth of an hour is what answers take; of the last hour before a grant that is more than of the fifty before.
+    let off = report.eta_error_p95_pct.unwrap();
+    assert!(off <= 5.0 && report.eta_samples > 4_000, "{off} % of {} samples", report.eta_samples);
+}
+
 #[tokio::test]
 async fn what_is_through_at_once_has_no_samples_and_a_whole_picture() {
     let mut options = small(6, 4);
@@ -87,6 +103,10 @@ fn what_cannot_be_simulated_or_written_is_refused_before_it_begins() {
     };
     let (code, said) = run(&["--domains", "10", "--registered-domains", "11"]);
     assert!(code == Some(1) && said.contains("--registered-domains 11 is more than --domains 10"), "{said}");
+    for limits in ["failures_per_name=5/3600", "certificates_per_domain=0/10", "300"] {
+        let (code, said) = run(&["--limits", limits]);
+        assert!(code == Some(2) && said.contains("one of orders_per_account, certificates_per_domain"), "{limits}: {said}");
+    }
     // So many names would take a while.
     let (code, said) = run(&["--domains", "1000000", "--svg", "/nowhere/at/all.svg"]);
     assert!(code == Some(1) && said.contains("--svg /nowhere/at/all.svg cannot be written"), "{said}");

@@ -208,6 +208,36 @@ async fn refused_nonces_beyond_the_librarys_tries_repeat_the_step() {
 }
 
 #[tokio::test]
+async fn no_nonce_is_asked_for_while_answers_bring_them() {
+    let ca = Scripted::start(|_, path, times| match (path, times) {
+        ("/order/2", 1) => Reply::Answer(400, &[], problem("badNonce")),
+        _ => Reply::Answer(200, &[], order("processing").to_string()),
+    })
+    .await;
+    let (client, account) = (ca.client(), ca.account());
+    for n in 1..=3 {
+        let view = client.order(&account, &format!("{}/order/{n}", ca.url)).await.unwrap();
+        assert_eq!(view.status, OrderStatus::Processing);
+    }
+    assert_eq!((ca.count("POST /order/2"), ca.count("HEAD /nonce")), (2, 0), "the directory's own answer brought the first");
+}
+
+/// However many come at once: they wait for each other's answers rather than ask a CA for more nonces than it gives.
+#[tokio::test]
+async fn many_calls_at_once_share_few_nonces() {
+    const CALLS: usize = 40;
+    let ca = Scripted::start(|_, _, _| Reply::Answer(200, &[], order("processing").to_string())).await;
+    let (client, account) = (ca.client(), ca.account());
+    let url = format!("{}/order/1", ca.url);
+    let calls: Vec<_> = (0..CALLS).map(|_| client.order(&account, &url)).collect();
+    let views = futures::future::join_all(calls).await;
+    assert!(views.iter().all(Result::is_ok), "{views:?}");
+    let asked = ca.count("HEAD /nonce");
+    assert_eq!(ca.count("POST /order/1"), CALLS);
+    assert!(asked < CALLS / 2, "{asked} nonces were asked for");
+}
+
+#[tokio::test]
 async fn answers_that_are_no_json_are_judged_by_their_status() {
     let ca = Scripted::start(|_, path, _| match path {
         "/order/gone" => Reply::Answer(404, &[], String::new()),

@@ -27,6 +27,11 @@ impl Key {
         self.bucket.available(self.limit, at) > self.offered
     }
 
+    /// Whether the room there is is somebody else's, who waits for it already and comes first.
+    fn is_spoken_for(&self, n: usize, lane: Lane) -> bool {
+        self.line.first().is_some_and(|first| *first < (lane, n))
+    }
+
     /// When there is room for one more than was offered; nothing while all there can be is offered: a spend tells then.
     fn next_room(&self) -> Option<Moment> {
         let ahead = self.limit.interval() * self.offered;
@@ -73,9 +78,10 @@ impl OwnLimits {
     }
 
     /// Whether the order has room under all its limits, which is then set aside; else it waits in the line of the limit that
-    /// has room last.
+    /// has room last. Who comes in the moment in which there is room again comes after those who waited for it.
     pub(super) fn admit(&mut self, n: usize, lane: Lane, at: Moment) -> bool {
-        let full = self.items[n].keys.iter().copied().filter(|k| !self.keys[*k].has_room(at));
+        let taken = |key: &Key| !key.has_room(at) || key.is_spoken_for(n, lane);
+        let full = self.items[n].keys.iter().copied().filter(|k| taken(&self.keys[*k]));
         let last = full.max_by_key(|k| self.keys[*k].next_room().unwrap_or(Moment::NEVER));
         let item = &mut self.items[n];
         let Some(k) = last else {

@@ -69,6 +69,25 @@ fn whoever_was_served_longest_ago_comes_first() {
     );
 }
 
+/// Whom the dispatcher set aside comes back in the very moment in which there is room; so does the room.
+#[test]
+fn room_goes_to_the_oldest_who_waits_and_not_to_whom_comes_with_it() {
+    let (name, room) = ("www.acme.example", NOW + Duration::from_secs(300));
+    let key = (LimitName::CertificatesPerDomain, "acme.example".to_owned());
+    let spent = Spent::from([(key, Bucket { tat: NOW + Duration::from_secs(900), open: 0 })]);
+    let one = |n, from| waiting(n, 1, Lane::Bulk, from, &format!("{n}.{name}"));
+    let old = one(0, room);
+    let mut all = vec![one(1, NOW), one(2, NOW), one(3, room), one(4, NOW)];
+    let etas = |all: &[Waiting]| -> Vec<(u16, u64)> {
+        let places = dispatch(all, &limits(), &spent, 0, NOW).places;
+        let number = |p: &Place| all.iter().position(|w| w.order_id == p.order_id).unwrap();
+        places.iter().map(|p| (u16::try_from(number(p)).unwrap(), p.eta.since(NOW).as_secs())).collect()
+    };
+    assert_eq!(etas(&all), [(0, 300), (1, 600), (2, 900), (3, 1_200)]);
+    all.insert(0, old);
+    assert_eq!(etas(&all), [(0, 300), (1, 600), (2, 900), (3, 1_200), (4, 1_500)], "the oldest comes first all the same");
+}
+
 #[test]
 fn an_order_that_may_not_run_yet_takes_no_slot() {
     let later = NOW + Duration::from_secs(500);

@@ -34,6 +34,8 @@ impl Rate {
 pub(super) struct Allowance {
     rates: BTreeMap<Limit, Rate>,
     arrivals: BTreeMap<(Limit, String), Moment>,
+    /// The fullest that each was for any key, of a thousand.
+    fullest: BTreeMap<Limit, u32>,
 }
 
 impl Allowance {
@@ -49,6 +51,9 @@ impl Allowance {
         let Some(rate) = self.rates.get(&limit) else { return };
         let arrival = self.arrivals.entry((limit, key.to_owned())).or_default();
         *arrival = (*arrival).max(now) + rate.interval();
+        let full = arrival.since(now).as_micros() * 1_000 / rate.per.as_micros().max(1);
+        let fullest = self.fullest.entry(limit).or_default();
+        *fullest = (*fullest).max(u32::try_from(full).unwrap_or(u32::MAX));
     }
 }
 
@@ -57,6 +62,11 @@ impl CaState {
     /// [`Limit::FailedAuthorizations`].
     pub fn allow(&mut self, limit: Limit, rate: Rate) {
         self.allowance.rates.insert(limit, rate);
+    }
+
+    /// The fullest that a limit ever was for any key, of 100.
+    pub fn fullest_pct(&self, limit: Limit) -> f64 {
+        f64::from(self.allowance.fullest.get(&limit).copied().unwrap_or_default()) / 10.0
     }
 
     /// Refuses an order that passes a limit, else counts it.

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
-use super::ca::Issued;
+use super::super::ca::Issued;
 use super::names::{Name, Names, Trouble};
 use super::receiver::Told;
 use super::risks::{Heard, Risks};

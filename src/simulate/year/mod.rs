@@ -9,7 +9,6 @@
 //! **To get it wrong:** let a judge read what the application believes, or let the script look at how the application took it.
 
 mod acts;
-mod ca;
 mod chart;
 mod crew;
 mod edges;

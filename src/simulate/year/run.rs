@@ -7,11 +7,11 @@ use std::time::Duration;
 use futures::FutureExt as _;
 
 use super::super::SimulationError;
+use super::super::ca::MoodyCa;
 use super::super::engine::{Ran, Task, run};
 use super::super::world::World;
 use super::YearOptions;
 use super::acts::Then;
-use super::ca::MoodyCa;
 use super::crew::{Came, Crew, InHand};
 use super::edges::Fleet;
 use super::expected::Expected;
@@ -21,7 +21,6 @@ use super::receiver::Receiver;
 use super::report::{DayPoint, YearReport};
 use super::script::{EventKind, Plot, Script};
 use super::setup;
-use crate::acme::Authority;
 use crate::app::alerts::AlertSettings;
 use crate::app::notify::Notifier;
 use crate::app::{account, dispatch};
@@ -101,12 +100,11 @@ pub async fn simulate_year(
 impl Run {
     async fn begin(options: YearOptions) -> Result<Run, SimulationError> {
         let start = options.start;
-        let mut world = World::new(options.seed, start, options.limits, options.latest).await?;
+        let odd_percent = u64::from(options.hostile_percent.min(1));
+        let mut world = World::new(options.seed, start, options.limits, options.latest, odd_percent).await?;
         let env = world.app.env.clone();
         let fleet = setup::fleet(&world).await?;
-        let ca = setup::ca(&options, &world, &fleet);
-        let authority: Arc<dyn Authority> = ca.clone();
-        world.app.authorities = Arc::new(HashMap::from([("simulated".to_owned(), authority)]));
+        setup::ca(&options, &world, &fleet);
         world.app.reach = Arc::new(fleet.clone());
         let receiver = Receiver::new(&env);
         let notifier = setup::notifier(&world, &receiver).await?;
@@ -118,7 +116,7 @@ impl Run {
         let mut run = Run {
             names: Names::new(&world.zones),
             fleet,
-            ca,
+            ca: Arc::clone(&world.ca),
             receiver,
             expected: Expected::new(start),
             oracle: Oracle::default(),

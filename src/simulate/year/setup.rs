@@ -6,7 +6,6 @@ use std::time::Duration;
 use super::super::SimulationError;
 use super::super::world::{SERVER, World};
 use super::YearOptions;
-use super::ca::MoodyCa;
 use super::edges::{Edge, Fleet};
 use super::names::ca_may_issue;
 use super::receiver::Receiver;
@@ -17,8 +16,6 @@ use crate::mint;
 use crate::model::feed::Position;
 use crate::model::hook_url::HookRules;
 use crate::model::id::EdgeId;
-use crate::model::ledger;
-use crate::sandbox::ca::{Limit, Rate};
 use crate::store::edges;
 
 /// What the platform's place is told.
@@ -48,20 +45,11 @@ pub(super) async fn fleet(world: &World) -> Result<Fleet, SimulationError> {
     Ok(Fleet::new(all, preflight, app.env.now()))
 }
 
-pub(super) fn ca(options: &YearOptions, world: &World, fleet: &Fleet) -> Arc<MoodyCa> {
-    let direct = Arc::clone(&world.direct);
-    {
-        let mut state = direct.state();
-        state.live_for(DAY * options.certificate_days, Duration::from_secs(3600));
-        let of = |limit: ledger::Limit| Rate { burst: limit.burst, per: Duration::from_secs(limit.per_secs) };
-        state.allow(Limit::NewOrders, of(options.limits.orders));
-        state.allow(Limit::RegisteredDomain, of(options.limits.registered_domain));
-        state.allow(Limit::ExactSet, of(options.limits.exact_set));
-    }
+/// What the CA issues, and how it fetches tokens.
+pub(super) fn ca(options: &YearOptions, world: &World, fleet: &Fleet) {
+    world.direct.state().live_for(DAY * options.certificate_days, Duration::from_secs(3600));
     let (zones, front) = (world.zones.clone(), fleet.clone());
-    direct.fetch_by(Arc::new(move |host, token| if ca_may_issue(&zones, host) { front.answer(token) } else { None }));
-    let odd_percent = u64::from(options.hostile_percent.min(1));
-    Arc::new(MoodyCa::new(direct, world.gate.clone(), &world.hand, options.latest, odd_percent))
+    world.direct.fetch_by(Arc::new(move |host, token| if ca_may_issue(&zones, host) { front.answer(token) } else { None }));
 }
 
 /// The platform's place, and whoever sends to it.
