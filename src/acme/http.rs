@@ -23,7 +23,7 @@ use rustls::pki_types::pem::PemObject;
 use super::error::{AcmeError, Call};
 use super::exchange::{self, Exchange, Failure};
 use super::nonces::{self, Nonces, REPLAY_NONCE};
-use super::pace::{NEW_NONCES, Pace, REQUESTS};
+use super::pace::{Pace, Paces};
 use super::problem::ProblemDoc;
 use super::retry_after;
 use crate::env::Env;
@@ -49,6 +49,8 @@ pub struct HttpSettings {
     pub connect_timeout: Duration,
     /// How long one request may take from connecting to the last byte of its answer.
     pub request_timeout: Duration,
+    /// How fast this process asks.
+    pub pace: Paces,
 }
 
 impl Default for HttpSettings {
@@ -57,6 +59,7 @@ impl Default for HttpSettings {
             roots: Roots::System,
             connect_timeout: Duration::from_secs(5),
             request_timeout: Duration::from_secs(20),
+            pace: Paces::default(),
         }
     }
 }
@@ -109,8 +112,8 @@ impl AcmeHttp {
             client,
             request_timeout: settings.request_timeout,
             nonces: Nonces::default(),
-            new_nonces: Pace::new(NEW_NONCES),
-            requests: Pace::new(REQUESTS),
+            new_nonces: Pace::new(settings.pace.new_nonces),
+            requests: Pace::new(settings.pace.requests),
             env: env.clone(),
         })))
     }

@@ -40,4 +40,5 @@ pub use error::{AcmeError, Call, Cause, Class, Kind};
 pub use http::{HttpSettings, Roots};
 pub use instant::InstantAcme;
 pub use limited::limited;
+pub use pace::Paces;
 pub use problem::ProblemDoc;

@@ -10,10 +10,28 @@ use std::time::Duration;
 use crate::model::ledger::{Bucket, Limit, settle};
 use crate::model::moment::Moment;
 
-/// All requests.
-pub(super) const REQUESTS: Limit = Limit { burst: 60, per_secs: 1 };
-/// Those for a nonce, which are few: see [`super::nonces`].
-pub(super) const NEW_NONCES: Limit = Limit { burst: 5, per_secs: 1 };
+/// How fast one process asks one CA.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Paces {
+    /// All requests.
+    pub requests: Limit,
+    /// Those for a nonce, which are few: answers bring them.
+    pub new_nonces: Limit,
+}
+
+impl Default for Paces {
+    fn default() -> Self {
+        Paces { requests: Limit { burst: 60, per_secs: 1 }, new_nonces: Limit { burst: 5, per_secs: 1 } }
+    }
+}
+
+impl Paces {
+    /// As fast as it can, for a CA that nobody else asks.
+    pub fn open() -> Self {
+        let all = Limit { burst: 1_000_000, per_secs: 1 };
+        Paces { requests: all, new_nonces: all }
+    }
+}
 
 /// One pace, in the memory of one process.
 pub(super) struct Pace {
@@ -29,7 +47,7 @@ impl Pace {
     /// A place of one's own, and how long it is until then: in order of asking.
     pub(super) fn place(&self, now: Moment) -> Duration {
         let mut tat = self.tat.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = Bucket { tat: *tat, open: 0 }.earliest(self.limit, now);
+        let at = Bucket { tat: *tat, ..Bucket::default() }.earliest(self.limit, now);
         *tat = settle(*tat, at, self.limit);
         at.since(now)
     }
@@ -37,7 +55,7 @@ impl Pace {
     /// Whether one may go now, whose place it then is; else how long it is until one may.
     pub(super) fn now(&self, now: Moment) -> Result<(), Duration> {
         let mut tat = self.tat.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = Bucket { tat: *tat, open: 0 }.earliest(self.limit, now);
+        let at = Bucket { tat: *tat, ..Bucket::default() }.earliest(self.limit, now);
         if at > now {
             return Err(at.since(now));
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use nameplate::acme::{Authority, HttpSettings, InstantAcme, Roots};
+use nameplate::acme::{Authority, HttpSettings, InstantAcme, Paces, Roots};
 use nameplate::app;
 use nameplate::model::hostname::Hostname;
 use nameplate::model::id::DomainId;
@@ -62,7 +62,9 @@ impl WireCa {
 
     /// Every process that spoke to the CA is gone; what begins again knows what is in rows, and nothing else.
     pub fn kill(&mut self) {
-        let settings = HttpSettings { roots: Roots::Pem(self.ca.root_pem().into()), ..HttpSettings::default() };
+        // Time stands still while the CA is asked.
+        let pace = Paces::open();
+        let settings = HttpSettings { roots: Roots::Pem(self.ca.root_pem().into()), pace, ..HttpSettings::default() };
         let client = InstantAcme::new(self.running.directory_url(), &settings, &self.rig.env).unwrap();
         let authority: Arc<dyn Authority> = Arc::new(client);
         self.rig.app.authorities = Arc::new(HashMap::from([("main".to_owned(), authority)]));
