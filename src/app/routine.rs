@@ -1,18 +1,21 @@
 //! Daily rechecks of live names, as read-only batches: only a difference wakes the one door.
 //!
-//! How far the day's walk has come is one row, written when a batch ends, which time decides and not the number of names: what is
-//! written grows with what changed, never with the fleet.
+//! One process walks at a time. How far the walk has come, and whose it is, is one row, written when a batch ends, which time
+//! decides and not the number of names: what is written grows with what changed, never with the fleet. Names flow through a
+//! fixed number of places, and the next is read when one is free: who answers slowly holds a place and nobody else.
 
 use std::time::Duration;
+use std::vec;
 
-use futures::stream::{self, StreamExt as _};
+use futures::stream::{FuturesUnordered, TryStreamExt as _};
+use tokio::sync::Mutex;
 
 use super::{App, AppError, observe, preflight};
 use crate::model::checks;
 use crate::model::id::DomainId;
 use crate::model::look::{Depth, Lane, Turn};
-use crate::model::routine;
-use crate::store::routine::Cursor;
+use crate::model::moment::Moment;
+use crate::model::routine::{self, Cursor, Stretch};
 use crate::store::{self, situation};
 use crate::telemetry::Chain;
 
@@ -20,8 +23,11 @@ use crate::telemetry::Chain;
 const PAGE: usize = 100;
 /// Looks under way at once.
 const AT_ONCE: usize = 16;
-/// A batch ends with the page that is under way after this: no more than about this is done again after a crash.
+/// A batch begins no more looks after this: no more than about this is done again after a crash.
 const LASTS: Duration = Duration::from_secs(10);
+/// How long the walk stays with a process that is not heard of any more: longer than a batch whose names are all silent, and
+/// than clocks of one fleet differ.
+const LEASE: Duration = Duration::from_secs(300);
 
 /// What a batch did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,81 +40,94 @@ pub struct Batch {
     pub more: bool,
 }
 
-/// One batch of what is due by now. A batch whose end was never recorded is done again, which only reads.
+/// One batch of what is due by now; nothing while another process is at it. A batch whose end was never recorded is done again,
+/// which only reads.
 pub async fn batch(app: &App) -> Result<Batch, AppError> {
-    let (day, slot) = routine::position(app.env.now());
-    let until = format!("{slot:04x}");
-    let at = store::routine::cursor(&app.store, &Cursor { lap: day, done: until.clone() }).await?;
-    if at.lap > day + 1 {
-        // A clock that ran ahead was here; beside it, one may be on the other side of midnight.
-        store::routine::advance(&app.store, &at, &Cursor { lap: day, done: String::new() }).await?;
-        return Ok(Batch { more: true, ..Batch::default() });
+    let now = app.env.now();
+    let walk = store::routine::walk(&app.store, Cursor::due(now)).await?;
+    let Some(stretch) = Stretch::due(walk.done, now) else { return Ok(Batch::default()) };
+    let Some(term) = ours(app, &walk, stretch, now).await? else { return Ok(Batch::default()) };
+    let names = Mutex::new(Names::of(app, stretch, now + LASTS));
+    // Pages and looks are polled together: one that stood still might hold the connection that another waits for.
+    let places: FuturesUnordered<_> = (0..AT_ONCE).map(|_| place(app, &names)).collect();
+    let looks: Vec<Batch> = places.try_collect().await?;
+    let (looked, differ) = (looks.iter().map(|l| l.looked).sum(), looks.iter().map(|l| l.differ).sum());
+    let done = names.into_inner().done;
+    let more = Stretch::due(done, now).is_some();
+    // The next batch finds the walk still with this process.
+    let keep = more.then(|| app.env.now() + LEASE);
+    let moved = store::routine::advance(&app.store, term, done, keep).await?;
+    if !moved {
+        tracing::warn!(looked, "another process took the walk of the daily looks meanwhile; it looks at these names again");
     }
-    // A day that passed while nobody looked is finished first; one is enough, however many passed.
-    let end = if at.lap < day { "ffff".to_owned() } else { until };
-    let mut walk = Walk { done: at.done.clone(), end, over: false };
-    let (mut batch, ends) = (Batch::default(), app.env.now() + LASTS);
-    while !walk.over && app.env.now() < ends {
-        let page = walk.page(app).await?;
-        batch.looked += page.len();
-        // Nothing else waits for the store while looks are under way: they may hold the connections that it would wait for.
-        let looks = stream::iter(page).map(|id| async move { (look(app, &id).await, id) });
-        let seen: Vec<_> = looks.buffer_unordered(AT_ONCE).collect().await;
-        for (differs, id) in seen {
-            match differs {
-                Ok(false) => {}
-                Ok(true) => {
-                    let asked = store::routine::ask_full_look(&app.store, &id, app.env.now()).await?;
-                    batch.differ += usize::from(asked);
-                }
-                // One name's row must not keep the others from their look.
-                Err(e) => tracing::warn!(domain.id = %id, error = %Chain(&e), "a routine look could not be made"),
-            }
-        }
-    }
-    let to = match (walk.over, at.lap < day) {
-        (true, true) => Cursor { lap: day, done: String::new() },
-        _ => Cursor { lap: at.lap, done: walk.done },
-    };
-    batch.more = !walk.over || to.lap != at.lap;
-    if to != at {
-        store::routine::advance(&app.store, &at, &to).await?;
-    }
-    Ok(batch)
+    Ok(Batch { looked, differ, more: more && moved })
 }
 
-/// A walk through the slots of a day, page by page.
-struct Walk {
-    /// The last slot that is taken.
-    done: String,
-    end: String,
-    /// Whether the last page is taken.
+/// The number by which the walk is this process's, which takes it where it has to; nothing while it is another's.
+async fn ours(app: &App, walk: &store::routine::Walk, stretch: Stretch, now: Moment) -> Result<Option<i64>, AppError> {
+    let kept = walk.owner.as_deref() == Some(&*app.worker) && walk.leased_until > now + LEASE / 2;
+    if kept && walk.done == stretch.from() {
+        return Ok(Some(walk.term));
+    }
+    Ok(store::routine::take(&app.store, walk, stretch.from(), &app.worker, (now, now + LEASE)).await?)
+}
+
+/// The names of a stretch, one by one, as long as there is time.
+struct Names<'a> {
+    app: &'a App,
+    stretch: Stretch,
+    ends: Moment,
+    /// Read, and not handed out yet; the last one that was read, and whether there are none behind it.
+    page: vec::IntoIter<DomainId>,
+    after: Option<DomainId>,
+    last_page: bool,
+    /// All before this were handed out, ...
+    done: Cursor,
+    /// ... and no more will be.
     over: bool,
 }
 
-impl Walk {
-    async fn page(&mut self, app: &App) -> Result<Vec<DomainId>, AppError> {
-        let limit = i64::try_from(PAGE).unwrap_or(i64::MAX);
-        let mut due = store::routine::due(&app.store, &self.done, &self.end, limit).await?;
-        self.over = due.len() < PAGE;
+impl<'a> Names<'a> {
+    fn of(app: &'a App, stretch: Stretch, ends: Moment) -> Self {
+        let page = Vec::new().into_iter();
+        Names { app, stretch, ends, page, after: None, last_page: false, done: stretch.from(), over: false }
+    }
+
+    /// The next one. A slot that was begun is finished, since slots are what the cursor counts.
+    async fn next(&mut self) -> Result<Option<DomainId>, AppError> {
         if self.over {
-            self.done.clone_from(&self.end);
-        } else {
-            let last = due.last().map(|(slot, _)| slot.clone()).unwrap_or_default();
-            if due.first().is_some_and(|(slot, _)| *slot == last) {
-                // A slot with more names than a page: all of it, so that the walk can pass it.
-                due = store::routine::due(&app.store, &self.done, &last, i64::MAX).await?;
-            } else {
-                // The last slot may be cut in the middle: it is left for the next page.
-                due.retain(|(slot, _)| *slot != last);
-            }
-            self.done = due.last().map(|(slot, _)| slot.clone()).unwrap_or(last);
+            return Ok(None);
         }
-        Ok(due.into_iter().map(|(_, id)| id).collect())
+        if self.page.len() == 0 && !self.last_page {
+            let page = store::routine::due(&self.app.store, self.stretch, self.after.as_ref(), PAGE).await?;
+            self.last_page = page.len() < PAGE;
+            self.after = page.last().cloned();
+            self.page = page.into_iter();
+        }
+        let next = self.page.next();
+        let before = next.as_ref().map_or(self.stretch.to(), |id| self.stretch.before(id));
+        self.over = next.is_none() || (before != self.done && self.app.env.now() >= self.ends);
+        self.done = before;
+        Ok(next.filter(|_| !self.over))
     }
 }
 
-/// Looks through one resolver; whether what is seen differs from the domain's evidence.
+/// One of the places: looks at one name after the other.
+async fn place(app: &App, names: &Mutex<Names<'_>>) -> Result<Batch, AppError> {
+    let mut looks = Batch::default();
+    loop {
+        let next = names.lock().await.next().await?;
+        let Some(id) = next else { return Ok(looks) };
+        looks.looked += 1;
+        match look(app, &id).await {
+            Ok(differs) => looks.differ += usize::from(differs),
+            // One name's row must not keep the others from their look.
+            Err(e) => tracing::warn!(domain.id = %id, error = %Chain(&e), "a routine look could not be made"),
+        }
+    }
+}
+
+/// Looks through one resolver; whether what is seen differs from the domain's evidence, and the one door was asked to look.
 async fn look(app: &App, id: &DomainId) -> Result<bool, AppError> {
     let s = situation::around(&app.store, id, app.edges()).await?;
     let mut ask = observe::question(app, &s, Vec::new()).await;
@@ -117,5 +136,6 @@ async fn look(app: &App, id: &DomainId) -> Result<bool, AppError> {
     let seen = app.look.look(&ask).await;
     let mut findings = checks::judge(&ask, &seen);
     preflight::behind_proxy(app, &s, false, &mut findings).await?;
-    Ok(routine::differs(&s.domain.evidence, &findings))
+    Ok(routine::differs(&s.domain.evidence, &findings)
+        && store::routine::ask_full_look(&app.store, id, app.env.now()).await?)
 }

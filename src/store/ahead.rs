@@ -87,6 +87,7 @@ pub async fn work(store: &Store, now: Moment) -> StoreResult<u64> {
             .bind(now + TOLD),
         sql("UPDATE renewals SET switch_at = $2 WHERE switch_at > $1").bind(now + AHEAD * 2).bind(now),
         sql("UPDATE edges SET heartbeat_at = $2 WHERE heartbeat_at > $1").bind(now + AHEAD).bind(now),
+        sql("UPDATE routine_cursors SET leased_until = 0 WHERE leased_until > $1").bind(now + AHEAD),
         sql("UPDATE pulses SET at = $2 WHERE at > $1").bind(now + AHEAD).bind(now),
     ] {
         back += store.execute(stmt).await?;

@@ -191,6 +191,24 @@ async fn the_news_of_edges_are_found_by_their_numbers() {
     }
 }
 
+/// The daily walk reads the names of its slots in their order, and goes by no others, also where a database knows nothing of itself.
+#[tokio::test]
+async fn the_daily_walk_finds_its_names_by_their_slots() {
+    let of_sqlite = "domains_by_slot (claim=? AND <expr>>? AND <expr><?)";
+    for (test, by_slot) in [
+        (TestStore::migrated(Kind::SqliteMemory).await, of_sqlite),
+        (seeded(Kind::SqliteMemory).await, of_sqlite),
+        (seeded(Kind::Postgres).await, "using domains_by_slot on domains"),
+    ] {
+        let found = read("src/store/routine.rs").into_iter().find(|found| found.text.contains("ORDER BY substr")).unwrap();
+        let plan = plan(&test.store, &found.text).await;
+        assert!(plan.iter().any(|line| line.contains(by_slot)), "{:?}:\n{}", test.kind, plan.join("\n"));
+        let sorts = |line: &String| ["Sort", "B-TREE", "Filter: (claim"].iter().any(|step| line.contains(step));
+        assert!(!plan.iter().any(sorts), "{:?}:\n{}", test.kind, plan.join("\n"));
+        test.remove().await;
+    }
+}
+
 /// Of a line only its first order is read, and of the ledger only the keys that were asked for.
 #[tokio::test]
 async fn a_round_finds_lines_and_keys_by_their_own_index() {

@@ -1,23 +1,26 @@
 //! Daily looks of live names: every name once a day, read-only, and only a difference wakes the one door.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use nameplate::app;
+use nameplate::app::routine::Batch;
+use nameplate::app::{self, App};
 use nameplate::dns::Look;
 use nameplate::dns::scripted::ScriptedDns;
 use nameplate::dns::world::{Fault, How};
 use nameplate::env::manual::Hand;
 use nameplate::model::look::{Ask, Seen};
-use nameplate::store::{issuers, sql};
-use tokio::sync::Notify;
+use nameplate::model::moment::Moment;
+use nameplate::model::routine::Cursor;
+use nameplate::store::routine::Walk;
+use nameplate::store::{self, issuers, sql};
 
 use crate::support::fleet_seed;
 use crate::support::rig::{Rig, START};
-use crate::support::stores::for_each_blank_store;
+use crate::support::stores::{for_each_blank_store, until};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -117,23 +120,39 @@ async fn silence_releases_nothing() {
     }
 }
 
+/// How long the walk stays with a process that is not heard of.
+const LEASE: Duration = Duration::from_secs(300);
+
 /// Live names of a large fleet.
 const MANY: i64 = 600;
 
-/// Looks that take time, each told; after so many, none comes back.
+/// Looks that take time, each told; those at silent names as long as silence is listened to; after so many, none comes back.
 struct Slow {
     dns: ScriptedDns,
     hand: Hand,
     takes: Mutex<Duration>,
+    silent: Mutex<BTreeSet<String>>,
     left: AtomicUsize,
-    hangs: Notify,
     looked: Mutex<BTreeMap<String, usize>>,
 }
+
+/// How long silence is listened to.
+const SILENCE: Duration = Duration::from_secs(10);
 
 impl Slow {
     /// What was looked at since the last time, and how often.
     fn told(&self) -> BTreeMap<String, usize> {
         std::mem::take(&mut self.looked.lock().unwrap())
+    }
+
+    /// Waits until looks at this many names were begun since the last time.
+    async fn until_looked_at(&self, many: usize) {
+        until("so many names are looked at", async || self.looked.lock().unwrap().len() >= many).await;
+    }
+
+    /// The first so many names are silent from now on.
+    fn silence(&self, many: usize) {
+        *self.silent.lock().unwrap() = (0..many).map(|n| format!("support{n}.customer{n}.test")).collect();
     }
 
     fn set(&self, takes: Duration, left: usize) {
@@ -147,8 +166,11 @@ impl Look for Slow {
     async fn look(&self, ask: &Ask) -> Seen {
         *self.looked.lock().unwrap().entry(ask.hostname.to_string()).or_default() += 1;
         if self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1)).is_err() {
-            self.hangs.notify_one();
             return std::future::pending().await;
+        }
+        let silent = self.silent.lock().unwrap().contains(ask.hostname.as_str());
+        if silent {
+            self.hand.env().sleep(SILENCE).await;
         }
         self.hand.advance(*self.takes.lock().unwrap());
         self.dns.look(ask).await
@@ -173,12 +195,12 @@ async fn fleet(url: &str) -> (Rig, Arc<Slow>) {
         dns: ScriptedDns::new(rig.zones.clone()),
         hand: rig.hand.clone(),
         takes: Mutex::default(),
+        silent: Mutex::default(),
         left: AtomicUsize::new(usize::MAX),
-        hangs: Notify::new(),
         looked: Mutex::default(),
     });
     rig.app.look = slow.clone();
-    assert_eq!(app::routine::batch(&rig.app).await.unwrap(), app::routine::Batch::default());
+    assert_eq!(app::routine::batch(&rig.app).await.unwrap(), Batch::default());
     (rig, slow)
 }
 
@@ -187,10 +209,10 @@ fn txt_of(n: i64) -> String {
 }
 
 /// Batches until no more are due: how many, and how many names looked different.
-async fn all_due(rig: &Rig) -> (usize, usize) {
+async fn all_due(app: &App) -> (usize, usize) {
     let (mut batches, mut differ) = (0, 0);
     loop {
-        let batch = app::routine::batch(&rig.app).await.unwrap();
+        let batch = app::routine::batch(app).await.unwrap();
         batches += 1;
         differ += batch.differ;
         if !batch.more {
@@ -205,6 +227,11 @@ fn each_once(looked: &BTreeMap<String, usize>) {
     assert!(looked.values().all(|times| *times == 1), "{looked:?}");
 }
 
+/// Where the walk stands, as the store has it.
+async fn walk(rig: &Rig) -> Walk {
+    store::routine::walk(&rig.app.store, Cursor::due(rig.env.now())).await.unwrap()
+}
+
 /// What a pass writes grows with time and with what changed, not with the fleet.
 #[tokio::test]
 async fn a_batch_ends_by_time_and_writes_once() {
@@ -214,43 +241,167 @@ async fn a_batch_ends_by_time_and_writes_once() {
         rig.hand.advance(24 * HOUR);
         let before = rows().await;
         // One batch ends the day before, one comes as far as now.
-        assert_eq!(all_due(&rig).await, (2, 0));
+        assert_eq!(all_due(&rig.app).await, (2, 0));
         each_once(&slow.told());
         let unchanged = rows().await.zip(before).map(|(now, before)| now - before);
-        assert!(unchanged.is_none_or(|rows| rows == 2), "{unchanged:?} rows for {MANY} names that are as they were");
+        // The walk is taken once, and moved on by each.
+        assert!(unchanged.is_none_or(|rows| rows == 3), "{unchanged:?} rows for {MANY} names that are as they were");
 
         rig.zones.remove(&txt_of(7)).unwrap();
         rig.hand.advance(24 * HOUR);
         let before = rows().await;
-        assert_eq!(all_due(&rig).await, (2, 1));
+        assert_eq!(all_due(&rig.app).await, (2, 1));
         each_once(&slow.told());
         let changed = rows().await.zip(before).map(|(now, before)| now - before);
-        assert!(changed.is_none_or(|rows| rows == 3), "{changed:?} rows for one name that changed");
+        assert!(changed.is_none_or(|rows| rows == 4), "{changed:?} rows for one name that changed");
         rig.zones.add(&txt_of(7)).unwrap();
 
-        // A minute of looks is a few batches of ten seconds and the rest of a page, and none misses or repeats a name.
+        // A minute of looks is a few batches of ten seconds and what is under way then, and none misses or repeats a name.
         slow.set(Duration::from_millis(100), usize::MAX);
         rig.hand.advance(24 * HOUR);
-        let (batches, _) = all_due(&rig).await;
+        let (batches, _) = all_due(&rig.app).await;
         assert!((4..=7).contains(&batches), "{batches}");
         each_once(&slow.told());
     })
     .await;
 }
 
-/// A process that dies in the middle of a batch takes no name's look with it.
+/// A process that dies in the middle of a batch takes no name's look with it: it does them itself when it is back, or another one
+/// when it was not heard of for minutes.
 #[tokio::test]
 async fn a_batch_that_was_cut_is_done_again() {
-    let (rig, slow) = fleet("sqlite::memory:").await;
-    slow.set(Duration::ZERO, 250);
-    rig.hand.advance(24 * HOUR);
-    assert!(app::routine::batch(&rig.app).await.unwrap().more, "the day before is over");
-    tokio::select! {
-        done = app::routine::batch(&rig.app) => panic!("looks hang, and the batch ended: {done:?}"),
-        () = slow.hangs.notified() => {}
-    }
-    assert!((250..300).contains(&slow.told().len()));
-    slow.set(Duration::ZERO, usize::MAX);
-    assert_eq!(all_due(&rig).await, (1, 0));
-    each_once(&slow.told());
+    for_each_blank_store(async |test| {
+        let (rig, slow) = fleet(&test.url).await;
+        let another = rig.new_worker();
+        for (goes_on, waits) in [(&rig.app, Duration::ZERO), (&another, LEASE)] {
+            slow.set(Duration::ZERO, 250);
+            rig.hand.advance(24 * HOUR);
+            assert!(app::routine::batch(&rig.app).await.unwrap().more, "the day before is over");
+            tokio::select! {
+                done = app::routine::batch(&rig.app) => panic!("looks hang, and the batch ended: {done:?}"),
+                () = slow.until_looked_at(251) => {}
+            }
+            assert!((250..300).contains(&slow.told().len()));
+            slow.set(Duration::ZERO, usize::MAX);
+            assert_eq!(app::routine::batch(&another).await.unwrap(), Batch::default(), "it may be alive");
+            rig.hand.advance(waits);
+            assert_eq!(all_due(goes_on).await, (1, 0));
+            each_once(&slow.told());
+        }
+    })
+    .await;
+}
+
+/// A process that stood still for longer than the walk is kept for it: another one does its part, and it spoils nothing.
+#[tokio::test]
+async fn who_lost_the_walk_does_not_move_it() {
+    for_each_blank_store(async |test| {
+        let (rig, slow) = fleet(&test.url).await;
+        slow.silence(10);
+        rig.hand.advance(24 * HOUR);
+        assert!(app::routine::batch(&rig.app).await.unwrap().more, "the day before is over");
+        let mut stands_still = Box::pin(app::routine::batch(&rig.app));
+        tokio::select! {
+            done = &mut stands_still => panic!("ten names are silent, and the batch ended: {done:?}"),
+            () = slow.until_looked_at(usize::try_from(MANY).unwrap()) => {}
+        }
+        each_once(&slow.told());
+        slow.silence(0);
+        rig.hand.advance(LEASE);
+        let another = rig.new_worker();
+        assert_eq!(all_due(&another).await, (1, 0));
+        each_once(&slow.told());
+        let after = walk(&rig).await;
+        assert_eq!(after.done, Cursor::due(rig.env.now()));
+        let lost = stands_still.await.unwrap();
+        assert_eq!((lost.looked, lost.more), (usize::try_from(MANY).unwrap(), false));
+        assert_eq!(walk(&rig).await, after);
+    })
+    .await;
+}
+
+/// Two processes that have a day to catch up with do not look at the same names.
+#[tokio::test]
+async fn two_processes_that_catch_up_look_at_each_name_once() {
+    for_each_blank_store(async |test| {
+        let (rig, slow) = fleet(&test.url).await;
+        let other = rig.new_worker();
+        slow.set(Duration::from_millis(100), usize::MAX);
+        rig.hand.advance(24 * HOUR);
+        let over = AtomicBool::new(false);
+        let one = async {
+            let batches = all_due(&rig.app).await;
+            over.store(true, Ordering::SeqCst);
+            batches
+        };
+        let meanwhile = async {
+            let mut looked = 0;
+            while !over.load(Ordering::SeqCst) {
+                looked += app::routine::batch(&other).await.unwrap().looked;
+                tokio::task::yield_now().await;
+            }
+            looked
+        };
+        let ((batches, _), looked) = tokio::join!(one, meanwhile);
+        assert!((4..=7).contains(&batches) && looked == 0, "{batches} batches of one, {looked} names of the other");
+        each_once(&slow.told());
+        // The one gave the walk up: nobody waits for it.
+        rig.hand.advance(24 * HOUR);
+        all_due(&other).await;
+        each_once(&slow.told());
+    })
+    .await;
+}
+
+/// A zone that does not answer holds the places of its own names; all others go on, and none is skipped.
+#[tokio::test]
+async fn a_silent_zone_holds_nobody_else_up() {
+    for_each_blank_store(async |test| {
+        let (rig, slow) = fleet(&test.url).await;
+        slow.silence(15);
+        rig.hand.advance(24 * HOUR);
+        assert!(app::routine::batch(&rig.app).await.unwrap().more, "the day before is over");
+        let (day_before, many) = (walk(&rig).await.done, usize::try_from(MANY).unwrap());
+        let others = async {
+            slow.until_looked_at(many).await;
+            assert_eq!(walk(&rig).await.done, day_before, "it moves past no name whose look is under way");
+            rig.hand.advance(SILENCE);
+        };
+        let (batch, ()) = tokio::join!(app::routine::batch(&rig.app), others);
+        assert_eq!(batch.unwrap(), Batch { looked: many, ..Batch::default() });
+        each_once(&slow.told());
+        assert!(walk(&rig).await.done > day_before);
+    })
+    .await;
+}
+
+/// A process that starts again with its clock behind midnight, which the walk has passed, has nothing to do: it walks no lap more
+/// and moves nothing back.
+#[tokio::test]
+async fn a_clock_behind_midnight_walks_nothing_twice() {
+    for_each_blank_store(async |test| {
+        let (rig, slow) = fleet(&test.url).await;
+        let midnight = Moment::from_secs((START.secs() / 86_400 + 1) * 86_400);
+        // In the middle of this fleet, whose slots are those of the first half hour.
+        rig.hand.advance_to(midnight + HOUR / 4);
+        all_due(&rig.app).await;
+        let (before, some) = (walk(&rig).await, slow.told());
+        assert!((100..500).contains(&some.len()), "{} names", some.len());
+        let mut late = rig.new_worker();
+        let minutes_before = Hand::new(Moment::from_secs(midnight.secs() - 180), 53);
+        late.env = minutes_before.env();
+        for _ in 0..10 {
+            assert_eq!(app::routine::batch(&late).await.unwrap(), Batch::default());
+            minutes_before.advance(Duration::from_secs(60));
+        }
+        assert_eq!(walk(&rig).await, before);
+        for _ in 0..23 {
+            rig.hand.advance(HOUR);
+            all_due(&rig.app).await;
+        }
+        let rest = slow.told();
+        assert!(rest.keys().all(|name| !some.contains_key(name)), "{rest:?}");
+        each_once(&some.into_iter().chain(rest).collect());
+    })
+    .await;
 }

@@ -175,7 +175,7 @@ impl Rig {
             next_sweep: Mutex::new(START),
             stride: Mutex::new(Duration::from_secs(600)),
             next_grant: Mutex::default(),
-            workers: AtomicUsize::new(0),
+            workers: AtomicUsize::new(1),
         };
         rig.enrol_edge().await;
         rig.distribute_a_key().await;
