@@ -100,30 +100,16 @@ async fn b40_no_refusal_after_finalize_costs_a_second_certificate() {
 /// The CSR was taken and the answer lost; what is said then at the order is a wait as well, though no row says that it was sent.
 #[tokio::test]
 async fn b40_a_lost_answer_to_finalize_and_a_refusal_of_the_order_cost_no_second_certificate() {
-    for (lost, killed) in [(What::DropAfter, false), (What::FrozenAfter, false), (What::Slow { seconds: 1 }, true)] {
-        let (mut world, id) = WireCa::claimed(NAME, [Fault::once(Endpoint::Finalize, lost.clone())]).await;
-        if killed {
-            // The worker dies between what it did and what it would have said of it.
-            while world.rig.count(sql("SELECT count(*) AS n FROM intents WHERE effect = 'finalize'")).await == 0 {
-                world.rig.scissors.set(1);
-                if world.turn().await {
-                    world.kill();
-                }
-            }
-            while world.script().asked(Endpoint::Finalize) == 0 {
-                world.rig.scissors.set(2);
-                world.turn().await;
-            }
-            world.rig.scissors.set(0);
-            world.kill();
-        } else {
-            while world.script().asked(Endpoint::Finalize) == 0 {
-                world.turn().await;
-            }
+    for lost in [What::DropAfter, What::FrozenAfter] {
+        let slow = Fault::once(Endpoint::Challenge, Twist::ProcessingLasts { seconds: 600 });
+        let (world, id) = WireCa::claimed(NAME, [slow, Fault::once(Endpoint::Finalize, lost.clone())]).await;
+        while world.script().asked(Endpoint::Finalize) == 0 {
+            world.turn().await;
         }
         let refused = What::refused(Kind::Malformed, "the CA will not");
         world.script().add(Fault::once(Endpoint::Order, refused).when(When::Next(5)));
         world.until_active(&id, HOUR).await;
+        assert_eq!(world.script().happened().len(), 7, "{lost:?}: all of it was met");
         let counters = world.counters();
         assert_eq!((counters.orders_created, counters.certificates_by_name[NAME]), (1, 1), "{lost:?}");
         world.settled(&id, "b40").await;
