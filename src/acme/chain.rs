@@ -22,7 +22,7 @@ use crate::model::secret::Secret;
 /// More certificates than any public chain has.
 pub(super) const MAX_LENGTH: usize = 8;
 /// How far the CA's clock may be ahead of ours.
-pub(super) const CLOCK_SLACK: Duration = Duration::from_secs(600);
+pub const CLOCK_SLACK: Duration = Duration::from_secs(600);
 
 /// A chain that passed.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -69,14 +69,17 @@ pub(super) fn trouble(app: &App, e: &AcmeError) -> Trouble {
         of_replaces: e.refuses_replaces(),
         said: Chain(e).to_string(),
         problem: e.problem.as_ref().map(|p| p.json().to_string()),
+        acted_on: e.acted_on && matches!(e.call, Call::NewOrder | Call::Challenge | Call::Finalize),
     }
 }
 
 /// What a failed call tells of its CA.
 fn news(e: &AcmeError) -> Option<IssuerNews> {
+    let said = || Chain(e).to_string();
     if e.is_of_the_account() {
-        Some(IssuerNews::Halted(Chain(e).to_string()))
-    } else {
-        e.is_of_the_ca().then(|| IssuerNews::Failed(Chain(e).to_string()))
+        return Some(if e.call == Call::NewOrder { IssuerNews::Halted(said()) } else { IssuerNews::InDoubt(said()) });
     }
+    // Whoever turns new orders away for a while speaks to all who would come; at another resource it may be about the one.
+    let told = e.retry_after.filter(|_| e.call == Call::NewOrder);
+    e.is_of_the_ca().then(|| IssuerNews::Failed { said: said(), told })
 }

@@ -6,10 +6,11 @@ use crate::acme::chain::{self, ChainError};
 use crate::acme::{AuthorizationStatus, Call, OrderStatus};
 use crate::mint;
 use crate::model::checks;
-use crate::model::conclude::{self, AuthorizationSeen, CaStatus, Challenge, Conclusion, Former, Looked, Presence};
+use crate::model::conclude::{self, AuthorizationSeen, CaStatus, Challenge, Conclusion, Former, Looked, Presence, Trouble};
 use crate::model::domain::{PublicProbe, Situation};
 use crate::model::evidence::{Check, Finding, Verdict};
 use crate::model::id::CertificateId;
+use crate::model::issuer::{IssuerNews, Oddity};
 use crate::model::look::{Ask, Data, Kind, Observer, Seen};
 use crate::model::order::Order;
 use crate::model::outcome::{NewCertificate, Outcome};
@@ -241,22 +242,15 @@ async fn issued_chain(app: &App, s: &Situation, order: &Order) -> Result<Conclus
             conclude::chain(s, order, certificate, draw, now).into()
         }
         Err(e) => {
-            // What arrived damaged, or before its time, may be whole at the next look; another certificate is no other then.
-            let passes = matches!(
-                e,
-                ChainError::NotAChain { .. }
-                    | ChainError::NotACertificate { .. }
-                    | ChainError::BrokenLink { .. }
-                    | ChainError::NotValidNow { .. }
-            );
-            let t = conclude::Trouble {
-                verdict: if passes { conclude::CaVerdict::Missing } else { conclude::CaVerdict::GiveUp },
-                news: None,
-                limited: None,
-                of_replaces: false,
-                said: format!("the CA's chain was refused: {e}"),
-                problem: None,
-            };
+            let said = format!("the CA's chain was refused: {e}");
+            let (mut verdict, mut news) = (conclude::CaVerdict::Missing, None);
+            if let ChainError::NotValidNow { not_before, .. } = e {
+                // One of the two clocks is wrong; another certificate would be as early, or as late.
+                let early = not_before.since(now + chain::CLOCK_SLACK);
+                verdict = conclude::CaVerdict::RetryAt((!early.is_zero()).then_some(early));
+                news = Some(IssuerNews::Odd(Oddity::ClockDiffers, format!("for {}, {said}", s.domain.hostname)));
+            }
+            let t = Trouble { verdict, news, limited: None, of_replaces: false, said, problem: None, acted_on: false };
             conclude::trouble(s, order, None, &t, now).into()
         }
     })

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::evidence::Verdict;
 use super::moment::Moment;
+use super::vocabulary::vocabulary;
 
 /// So many failures in a row open the circuit.
 pub const THRESHOLD: i64 = 5;
@@ -19,6 +20,10 @@ pub const OPEN_FOR: [Duration; 6] = [
 /// When the CA is asked again how our account stands: the wait after it could not be used for the n-th time in a row.
 pub const ASK_AGAIN: [Duration; 4] =
     [Duration::from_secs(60), Duration::from_secs(600), Duration::from_secs(6_000), Duration::from_secs(86_400)];
+/// A CA that asks for more than a day is asked again after a day, but where it says that a limit is used up.
+pub const LONGEST_TOLD: Duration = Duration::from_secs(24 * 3600);
+/// Something odd about an issuer that was not seen again for this long is over: who met it may be gone.
+pub const ODD_FOR: Duration = Duration::from_secs(48 * 3600);
 /// A name waits this long for room at an issuer that is preferred before it goes to the next.
 pub const PATIENCE: Duration = Duration::from_secs(3_600);
 
@@ -92,9 +97,31 @@ pub enum IssuerNews {
     /// It answers again.
     Answers,
     /// It failed, in these words.
-    Failed(String),
+    Failed {
+        /// The words.
+        said: String,
+        /// How long it asked everybody to stay away.
+        told: Option<Duration>,
+    },
     /// Our account cannot be used, in the CA's words.
     Halted(String),
+    /// The same, said of an order that is on its way already, which may be asked for again and again. It is found out once:
+    /// where the CA says that the account is well after all, it is not believed a second time until something has worked.
+    InDoubt(String),
+    /// Something is odd about it, in these words.
+    Odd(Oddity, String),
+    /// That is not so, or not any more.
+    Usual(Oddity),
+}
+
+vocabulary! {
+    /// What may be odd about an issuer that answers well: operators are told of it once, however many names meet it.
+    Oddity {
+        /// It offers no challenge of the one type that is answered here.
+        ChallengeTypeMissing = "challenge_type_missing",
+        /// Its certificates are not valid yet, or not any more, by our clock.
+        ClockDiffers = "clock_differs",
+    }
 }
 
 /// An issuer that a name could go to.

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::{Store, StoreResult, sql};
 use crate::model::id::{DomainId, IssuerId};
+use crate::model::issuer::LONGEST_TOLD;
 use crate::model::ledger::Limit;
 use crate::model::limits::LimitName;
 use crate::model::moment::Moment;
@@ -80,9 +81,10 @@ pub async fn work(store: &Store, now: Moment) -> StoreResult<u64> {
             .bind(Moment::NEVER),
         sql("UPDATE issuer_health SET open_until = CASE WHEN open_until > $1 THEN $2 ELSE open_until END, \
                check_at = CASE WHEN check_at > $3 THEN $2 ELSE check_at END WHERE open_until > $1 OR check_at > $3")
-        .bind(now + AHEAD)
+        .bind(now + LONGEST_TOLD + AHEAD)
         .bind(now)
         .bind(now + WAITS),
+        sql("UPDATE issuer_oddities SET at = $2 WHERE at > $1").bind(now + AHEAD).bind(now),
         sql("UPDATE issuers SET lease_until = 0, lease_owner = NULL, term = term + 1 WHERE lease_until > $1")
             .bind(now + TOLD),
         sql("UPDATE renewals SET switch_at = $2 WHERE switch_at > $1").bind(now + AHEAD * 2).bind(now),

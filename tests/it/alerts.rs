@@ -129,7 +129,8 @@ async fn b92_one_outage_of_the_ca_is_one_alert_with_a_count() {
     let issuer = issuers::list(store).await.unwrap().remove(0);
     for n in 0..9 {
         let now = told.rig.env.now() + HOUR * n;
-        store.execute(issuer_health::news(&issuer.id, &IssuerNews::Failed("503".into()), None, now)).await.unwrap();
+        let failed = IssuerNews::Failed { said: "503".into(), told: None };
+        store.execute(issuer_health::news(&issuer.id, &failed, None, now)).await.unwrap();
     }
     // The order that would have renewed each of them failed at the CA.
     store.execute(sql("UPDATE orders SET state = 'failed'")).await.unwrap();

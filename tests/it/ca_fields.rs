@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use nameplate::app;
 use nameplate::model::id::DomainId;
-use nameplate::sandbox::ca::{At, Endpoint, Fault, Flaw, Kind, Limit, RetryAfter, Settings, Twist, What, When};
+use nameplate::sandbox::ca::{At, Endpoint, Fault, Kind, Limit, RetryAfter, Twist, What, When};
 use nameplate::store::sql;
 
 use crate::support::rig::{Rig, START};
@@ -13,20 +13,8 @@ use crate::support::wire_ca::WireCa;
 const NAME: &str = "support.acme.test";
 const HOUR: Duration = Duration::from_secs(3600);
 
-async fn claimed(world: &WireCa) -> DomainId {
-    let tenant = world.rig.tenant("acme").await;
-    let id = world.rig.claim(&tenant, NAME).await;
-    world.rig.publish(&id, NAME).await;
-    id
-}
-
 async fn with(faults: impl IntoIterator<Item = Fault>) -> (WireCa, DomainId) {
-    let world = WireCa::new(5, Settings::default()).await;
-    faults.into_iter().for_each(|fault| {
-        world.script().add(fault);
-    });
-    let id = claimed(&world).await;
-    (world, id)
+    WireCa::claimed(NAME, faults).await
 }
 
 #[tokio::test]
@@ -69,7 +57,7 @@ async fn b30_finalize_is_sent_once_and_every_state_after_it_is_acted_on() {
         with([Fault::once(Endpoint::Finalize, What::refused(Kind::OrderNotReady, "Order is not ready"))]).await;
     world.until_active(&id, HOUR).await;
     assert_eq!((world.counters().orders_created, world.counters().certificates_by_name[NAME]), (1, 1));
-    // It shows as pending, and then as invalid.
+    // It shows as pending for a while.
     let pending = What::with("status", "pending");
     let (world, id) =
         with([Fault::once(Endpoint::Finalize, pending.clone()), Fault::once(Endpoint::Order, pending).when(When::Nth(6))])
@@ -203,19 +191,6 @@ async fn b48_a_refused_identifier_is_shown_by_name() {
     assert!(shown.contains("the CA issues for no such name"), "{shown}");
     world.until_active(&id, HOUR).await;
     assert_eq!(world.counters().certificates_by_name[NAME], 1);
-}
-
-/// A certificate whose time has not come is downloaded again, never stored early, and not ordered a second time at once.
-#[tokio::test]
-async fn b53_a_certificate_from_the_future_is_not_stored() {
-    let (world, id) = with([Fault::once(Endpoint::Finalize, Twist::Certificate { flaw: Flaw::NotYetValid })]).await;
-    world.pass(HOUR).await;
-    assert!(world.rig.active_since(&id).await.is_none());
-    assert_eq!(world.rig.count(sql("SELECT count(*) AS n FROM certificates")).await, 0);
-    assert_eq!(world.counters().orders_created, 1, "patience before another is ordered");
-    assert!(world.shown(&id).await.contains("is valid from"));
-    world.until_active(&id, 3 * HOUR).await;
-    world.settled(&id, "b53").await;
 }
 
 /// A worker dies right after it took a domain, and between that and its first step.

@@ -103,8 +103,6 @@ fn wastes_a_certificate(h: &Happened) -> bool {
             twist,
             Twist::Certificate { .. } | Twist::OrderVanished | Twist::OrderExpired | Twist::AuthorizationEnds { .. }
         ),
-        // A refusal for good is taken at its word, at whichever resource.
-        What::Refused { .. } => matches!(h.endpoint, Endpoint::Order | Endpoint::Finalize | Endpoint::Certificate),
         _ => false,
     }
 }

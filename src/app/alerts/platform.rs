@@ -13,9 +13,10 @@ use crate::model::alert::kinds::{ALERT_RAISED, ALERT_RESOLVED, CERTIFICATE_ENDIN
 use crate::model::alert::level::{self, Step};
 use crate::model::conclude::FRESH_EDGE;
 use crate::model::id::{AlertId, EventId};
+use crate::model::issuer::Oddity;
 use crate::model::moment::Moment;
 use crate::store::alerts::{self, AlertRow};
-use crate::store::{Tx, mail_items, pulse, webhooks};
+use crate::store::{Tx, issuer_health, mail_items, pulse, webhooks};
 
 /// Many certificates that end for one cause.
 const TOGETHER: &str = "certificates_ending";
@@ -118,10 +119,32 @@ async fn of_the_platform(app: &App, settings: &AlertSettings, unwell: &Unwell) -
         one.cause = format!("ca/{issuer}");
         out.push(one);
     }
+    out.extend(odd_issuers(app, now).await?);
     out.extend(ours_at_risk(app).await?);
     out.extend(of_places(app).await?);
     out.extend(of_mail(app, now).await?);
     Ok(out)
+}
+
+/// Issuers that answer well and do not give what is needed: one condition for each, however many names meet it.
+async fn odd_issuers(app: &App, now: Moment) -> Result<Vec<Condition>, AppError> {
+    let condition = |(issuer, oddity, said): (String, Oddity, String)| match oddity {
+        Oddity::ChallengeTypeMissing => {
+            let said = format!(
+                "issuer {issuer} does not offer http-01, the one type of challenge that is answered here: it issues nothing to \
+                 us until it does, or names go to another issuer ({said})"
+            );
+            Condition { cause: format!("ca/{issuer}"), ..Condition::of(oddity.as_str(), &issuer, said) }
+        }
+        Oddity::ClockDiffers => {
+            let said = format!(
+                "our clock and that of issuer {issuer} differ, so that certificates wait to be served: set the clock right of the \
+                 database, or of this host ({said})"
+            );
+            Condition::of(oddity.as_str(), &issuer, said)
+        }
+    };
+    Ok(issuer_health::oddities(&app.store, now).await?.into_iter().map(condition).collect())
 }
 
 /// Places that nothing is sent to any more, or cannot be sent to: one condition a cause, however many they are.

@@ -4,16 +4,15 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::trouble::backoff;
 use super::{Conclusion, Draw, successor};
 use crate::model::claim::{Claim, ClaimStep};
-use crate::model::domain::{Effect, GrantState, Situation};
-use crate::model::id::{CertificateId, ChallengeId, GrantId};
-use crate::model::issuer::IssuerNews;
-use crate::model::ledger;
-use crate::model::limits::{Closed, LimitName};
+use crate::model::domain::{Effect, Situation};
+use crate::model::id::{CertificateId, ChallengeId};
+use crate::model::issuer::{IssuerNews, LONGEST_TOLD, Oddity};
 use crate::model::moment::Moment;
 use crate::model::order::{Order, OrderState};
-use crate::model::outcome::{NewCertificate, Outcome, Refusal, Write};
+use crate::model::outcome::{NewCertificate, Outcome, Write};
 use crate::model::pace;
 use crate::model::plan::{self, Observe};
 use crate::model::renewal::{self, Validity};
@@ -49,57 +48,6 @@ pub struct AuthorizationSeen {
     pub problem: Option<String>,
 }
 
-/// What to do after an answer that was not the wanted one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// Surely not acted on; the same step may be taken again in a moment (bad nonce).
-    StepAgain,
-    /// Not now; the CA may have said when.
-    RetryAt(Option<Duration>),
-    /// Not before somebody changed something.
-    WaitFor,
-    /// Never with this order.
-    GiveUp,
-    /// What should be there is not, or not whole; it may be in a while.
-    Missing,
-    /// No answer came; the CA may have acted.
-    Lost,
-}
-
-/// An answer that was not the wanted one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trouble {
-    /// What to do.
-    pub verdict: Verdict,
-    /// What it tells of the CA, or of our account there.
-    pub news: Option<IssuerNews>,
-    /// The limit that was hit, if one was.
-    pub limited: Option<Limited>,
-    /// Whether it may be the certificate to replace, where an order named one, that the CA objected to.
-    pub of_replaces: bool,
-    /// One line for people.
-    pub said: String,
-    /// The problem document, whole.
-    pub problem: Option<String>,
-}
-
-/// A limit that the CA says is used up.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Limited {
-    /// Which.
-    pub limit: LimitName,
-    /// What it means.
-    pub closed: Closed,
-    /// Where the CA says more, or lets the operator lift it.
-    pub link: Option<String>,
-}
-
-/// The first wait where a CA limits us without saying for how long, and the longest.
-const UNTOLD: (Duration, Duration) = (Duration::from_secs(3600), Duration::from_secs(7 * DAY));
-/// The same for a name that the CA paused: asking does not help before somebody visited its page.
-const UNTOLD_PAUSE: (Duration, Duration) = (Duration::from_secs(DAY), Duration::from_secs(30 * DAY));
-const DAY: u64 = 86_400;
-
 /// newOrder was answered with an order; `replaces`: the CA said that it takes it as the replacement of what it names.
 pub fn placed(s: &Situation, order: &Order, url: &str, replaces: bool, now: Moment) -> Outcome {
     let named = s.replaces(order).map(str::to_owned);
@@ -128,22 +76,8 @@ pub fn placed(s: &Situation, order: &Order, url: &str, replaces: bool, now: Mome
     )
 }
 
-/// The CA does not take what the order names as something to be replaced: it is ordered like anything else, and waits for its turn.
-fn replaces_refused(s: &Situation, order: &Order, grant: &GrantId, t: &Trouble, now: Moment) -> Outcome {
-    Outcome::of(s, now)
-        .order(order, OrderState::Waiting, now, |o| o.not_before = now)
-        .write(Write::GrantReturned(grant.clone(), GrantState::Used))
-        .write(Write::ReplacesRefused)
-        .tell(
-            "replaces_refused",
-            "ca",
-            "the CA does not take the certificate in use as one to be replaced; an order like any other waits for its turn",
-            json!({"order": order.id, "said": t.said, "problem": whole(t.problem.as_deref())}),
-        )
-}
-
 /// The order ends here; the next one waits its time.
-fn fail(s: &Situation, order: &Order, said: &str, problem: Option<&str>, now: Moment) -> Outcome {
+pub(super) fn fail(s: &Situation, order: &Order, said: &str, problem: Option<&str>, now: Moment) -> Outcome {
     let mut out = Outcome::of(s, now).order(order, OrderState::Failed, now, |_| {});
     if let Some(Write::Order { problem: p, .. }) = out.writes.last_mut() {
         *p = Some(problem.map_or_else(|| json!({"detail": said}).to_string(), str::to_owned));
@@ -156,161 +90,13 @@ fn fail(s: &Situation, order: &Order, said: &str, problem: Option<&str>, now: Mo
 }
 
 /// A problem document as a document, not as a text that holds one.
-fn whole(problem: Option<&str>) -> Option<Value> {
+pub(super) fn whole(problem: Option<&str>) -> Option<Value> {
     problem.map(|text| serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned())))
-}
-
-/// An answer that was not the wanted one, at `effect` or while reading (`None`).
-pub fn trouble(s: &Situation, order: &Order, effect: Option<Effect>, t: &Trouble, now: Moment) -> Outcome {
-    let mut out = follows(s, order, effect, t, now);
-    // What was objected to was the name of a certificate, and not our account.
-    let of_replaces = effect == Some(Effect::NewOrder) && t.of_replaces && s.replaces(order).is_some();
-    let news = t.news.clone().filter(|_| !of_replaces);
-    out.writes.extend(news.map(|news| Write::Issuer(s.issuer.id.clone(), news)));
-    out
 }
 
 /// A CA that had failed answers again.
 pub fn answered(s: &Situation, out: Outcome) -> Outcome {
     if s.issuer.clouded { out.write(Write::Issuer(s.issuer.id.clone(), IssuerNews::Answers)) } else { out }
-}
-
-fn follows(s: &Situation, order: &Order, effect: Option<Effect>, t: &Trouble, now: Moment) -> Outcome {
-    if effect == Some(Effect::NewOrder) {
-        return order_refused(s, order, t, now);
-    }
-    let (age, own) = (now.since(order.state_since), backoff(order, now));
-    let wait = match t.verdict {
-        Verdict::WaitFor | Verdict::GiveUp => None,
-        Verdict::StepAgain => Some(own),
-        // Replicas lag, and downloads break: an order is not given up, and a certificate not ordered twice, for one look.
-        Verdict::Missing if order.state == OrderState::Finalizing => (age < plan::STUCK).then_some(own),
-        Verdict::Missing => (age < MISSING).then_some(own),
-        // Effects after newOrder are re-read before they are done again, so an answer that never came is only a wait.
-        Verdict::RetryAt(Some(told)) => Some(told.min(LONGEST_TOLD)),
-        Verdict::RetryAt(None) | Verdict::Lost => Some(own),
-    };
-    match wait.filter(|_| !plan::is_stuck(order, now)) {
-        None => fail(s, order, &t.said, t.problem.as_deref(), now),
-        Some(wait) => Outcome::of(s, now + wait).tell("ca_not_answering", "ca", t.said.clone(), json!({"order": order.id})),
-    }
-}
-
-/// The wait before the CA is asked the same again, where it does not say: longer the longer this lasts.
-fn backoff(order: &Order, now: Moment) -> Duration {
-    (now.since(order.state_since) / 4).clamp(SHORTEST, LONGEST)
-}
-
-const SHORTEST: Duration = Duration::from_secs(2);
-const LONGEST: Duration = Duration::from_secs(600);
-/// A CA that asks for more than a day while it works is looked at after a day.
-const LONGEST_TOLD: Duration = Duration::from_secs(24 * 3600);
-/// How long an order that the CA does not know is looked for before its certificate could have been made.
-const MISSING: Duration = Duration::from_secs(60);
-
-fn order_refused(s: &Situation, order: &Order, t: &Trouble, now: Moment) -> Outcome {
-    let Some(grant) = &s.grant else { return Outcome::of(s, now) };
-    if t.of_replaces && s.replaces(order).is_some() {
-        return replaces_refused(s, order, &grant.id, t, now);
-    }
-    if let Some(limited) = &t.limited {
-        return limit_reached(s, order, &grant.id, t, limited, now);
-    }
-    if matches!(t.news, Some(IssuerNews::Halted(_))) {
-        return account_refused(s, order, &grant.id, t, now);
-    }
-    match t.verdict {
-        Verdict::StepAgain => {
-            let mut out = Outcome::of(s, now + pace::ask_again_in(s.domain.failures + 1))
-                .write(Write::GrantAgain(grant.id.clone(), now + ledger::GRANT_LIFE))
-                .tell("order_step_again", "ca", t.said.clone(), json!({"order": order.id}));
-            out.domain.failures += 1;
-            out
-        }
-        Verdict::RetryAt(wait) => {
-            let until = now + wait.unwrap_or_else(|| pace::ask_again_in(s.domain.failures + 1));
-            let mut out = Outcome::of(s, until)
-                .order(order, OrderState::Waiting, now, |o| o.not_before = until)
-                .write(Write::GrantReturned(grant.id.clone(), GrantState::Used));
-            // What the CA refuses the name for is the tenant's to know of, in the CA's words.
-            if let Some(Write::Order { problem, .. }) = out.writes.first_mut() {
-                problem.clone_from(&t.problem);
-            }
-            out.domain.failures += 1;
-            out.tell(
-                "order_postponed",
-                "ca",
-                t.said.clone(),
-                json!({"order": order.id, "until": until.rfc3339(), "problem": whole(t.problem.as_deref())}),
-            )
-        }
-        Verdict::WaitFor | Verdict::GiveUp | Verdict::Missing => {
-            fail(s, order, &t.said, t.problem.as_deref(), now).write(Write::GrantCounted(grant.id.clone()))
-        }
-        // A CA that lets calls hang must not be given one grant after the other for the same name.
-        Verdict::Lost => {
-            let mut out = lost(s, order, &t.said, now);
-            out.domain.failures += 1;
-            out
-        }
-    }
-}
-
-/// The CA's own counting is ahead of ours: its row is closed, and the order waits with all others that share it. Nobody's name
-/// failed, so nothing is counted against this one.
-fn limit_reached(s: &Situation, order: &Order, grant: &GrantId, t: &Trouble, limited: &Limited, now: Moment) -> Outcome {
-    let told = if let Verdict::RetryAt(wait) = t.verdict { wait } else { None };
-    let untold = if limited.closed == Closed::Paused { UNTOLD_PAUSE } else { UNTOLD };
-    let numbers = s.issuer.limits.get(&limited.limit);
-    // What was told stands in the order's own row, too; what was not is the ledger's to say. Nobody is held at a limit that
-    // configuration says is not there: the order waits by itself, and the ledger's row says to people why.
-    let until = now + told.unwrap_or_else(|| if numbers.is_some() { Duration::ZERO } else { untold.0 });
-    let refusal = Refusal {
-        issuer_id: s.issuer.id.clone(),
-        limit: limited.limit,
-        key: limited.limit.key(&s.domain.hostname).to_owned(),
-        closed: limited.closed,
-        told,
-        untold,
-        tolerance: numbers.map(|numbers| numbers.tolerance()).unwrap_or_default(),
-        said: t.said.clone(),
-        link: limited.link.clone(),
-    };
-    let mut out = Outcome::of(s, plan::next_look(s))
-        .order(order, OrderState::Waiting, now, |o| o.not_before = until)
-        .write(Write::GrantReturned(grant.clone(), GrantState::Used));
-    // A limit of the name is the tenant's to know of, in the CA's words.
-    let open = limited.closed != Closed::Paused;
-    if let Some(Write::Order { problem, .. }) =
-        out.writes.first_mut().filter(|_| open && limited.limit != LimitName::OrdersPerAccount)
-    {
-        problem.clone_from(&t.problem);
-    }
-    out.writes.push(Write::Refused(Box::new(refusal)));
-    // Who counts replacements after all gets them at the dispatcher's pace, until one is seen to be taken as such again.
-    if s.grant.as_ref().is_some_and(|g| g.free) {
-        out.writes.push(Write::HonoursReplaces(s.issuer.id.clone(), false));
-    }
-    // A tenant reads this too. The words of a pause hold a link that speaks for the whole account: it stands in the ledger, for
-    // the operator.
-    let said = if open { t.said.as_str() } else { "the CA paused this name until the platform's operator lifts that" };
-    out.tell(
-        "order_postponed",
-        "ca",
-        said,
-        json!({
-            "order": order.id, "limit": limited.limit, "closed": limited.closed,
-            "until": told.map(|wait| (now + wait).rfc3339()), "problem": whole(t.problem.as_deref().filter(|_| open)),
-        }),
-    )
-}
-
-/// Our account cannot be used: that is nobody's fault but ours, so the order waits for the operator with all others.
-fn account_refused(s: &Situation, order: &Order, grant: &GrantId, t: &Trouble, now: Moment) -> Outcome {
-    Outcome::of(s, plan::next_look(s))
-        .order(order, OrderState::Waiting, now, |o| o.not_before = now)
-        .write(Write::GrantReturned(grant.clone(), GrantState::Used))
-        .tell("order_postponed", "ca", t.said.clone(), json!({"order": order.id, "problem": whole(t.problem.as_deref())}))
 }
 
 /// The answer to newOrder never came: the row is lost, its spend stays open until its deadline.
@@ -336,7 +122,11 @@ pub fn authorization(s: &Situation, order: &Order, seen: &AuthorizationSeen, now
         (CaStatus::Valid, _) => Outcome::of(s, now)
             .order(order, OrderState::Authorizing, now, |o| o.announced_at = Some(now))
             .note("authorization_reused", "the CA still remembers an earlier validation of this name"),
-        (_, None) => fail(s, order, "the CA offers no http-01 challenge for this name", None, now),
+        (_, None) => {
+            let said = "the CA offers no http-01 challenge for this name";
+            let news = IssuerNews::Odd(Oddity::ChallengeTypeMissing, format!("{said}: {}", s.domain.hostname));
+            fail(s, order, said, None, now).write(Write::Issuer(s.issuer.id.clone(), news))
+        }
         (_, Some(c)) => {
             let id = ChallengeId::mint(now, draw());
             Outcome::of(s, now)
@@ -350,6 +140,7 @@ pub fn authorization(s: &Situation, order: &Order, seen: &AuthorizationSeen, now
                     token: c.token.clone(),
                     key_authorization: c.key_authorization.clone(),
                 })
+                .write(Write::Issuer(s.issuer.id.clone(), IssuerNews::Usual(Oddity::ChallengeTypeMissing)))
                 .note("challenge_published", "the CA's token is on its way to the edges")
         }
     }
@@ -391,14 +182,22 @@ pub fn order_status(
             out.tell("order_ready", "ca", "the CA validated the name", json!({"order": order.id})).into()
         }
         (OrderState::Finalizing, CaStatus::Valid) => Conclusion::Observe(Observe::Chain),
-        (OrderState::Finalizing, CaStatus::Ready) => Outcome::of(s, now).order(order, OrderState::Ready, now, |_| {}).into(),
+        // The CSR never came, or what was begun was dropped. It is handed in again without leaving the state that says that it may
+        // be there: a lagging replica may say so of an order that is being issued.
+        (OrderState::Finalizing, CaStatus::Ready) if !plan::is_stuck(order, now) && now.since(since) >= HAND_IN_AGAIN => {
+            Conclusion::Act(Effect::Finalize)
+        }
         _ => rest(),
     }
 }
 
-/// The CSR was sent.
+/// How long an order that takes the CSR, though it was sent, is given to notice it.
+const HAND_IN_AGAIN: Duration = Duration::from_secs(2);
+
+/// The CSR was sent; where that was not the first time, the order is read less and less often.
 pub fn finalized(s: &Situation, order: &Order, now: Moment) -> Outcome {
-    Outcome::of(s, now + Duration::from_millis(50))
+    let again = order.state == OrderState::Finalizing;
+    Outcome::of(s, now + if again { backoff(order, now) } else { Duration::from_millis(50) })
         .order(order, OrderState::Finalizing, now, |_| {})
         .note("finalized", "the certificate request was sent")
 }
@@ -441,7 +240,8 @@ pub fn chain(s: &Situation, order: &Order, certificate: NewCertificate, draw: u3
     let mut out = out
         .order(order, OrderState::Issued, now, |o| o.certificate_id = Some(id.clone()))
         .write(Write::StoreCertificate { order_id: order.id.clone(), certificate: Box::new(certificate) })
-        .write(Write::Renewal { of: id.clone(), schedule, former, switch_at });
+        .write(Write::Renewal { of: id.clone(), schedule, former, switch_at })
+        .write(Write::Issuer(s.issuer.id.clone(), IssuerNews::Usual(Oddity::ClockDiffers)));
     if switch_at.is_none() {
         out = out.write(Write::RouteServe(id));
     }

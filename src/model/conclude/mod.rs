@@ -12,14 +12,14 @@ mod preflight;
 mod remove;
 mod rollout;
 mod successor;
+mod trouble;
 mod undo;
 
 #[cfg(test)]
 mod tests;
 
 pub use ca::{
-    AuthorizationSeen, CaStatus, Challenge, Limited, Trouble, Verdict as CaVerdict, announced, answered, authorization,
-    chain, finalized, order_status, placed, trouble,
+    AuthorizationSeen, CaStatus, Challenge, announced, answered, authorization, chain, finalized, order_status, placed,
 };
 pub use change::change;
 pub use holding::{Former, Presence};
@@ -27,6 +27,7 @@ pub use look::{Looked, look};
 pub use preflight::preflight;
 pub use remove::{remembered_elsewhere, remembered_gone, remove};
 pub use rollout::{FRESH_EDGE, Rollout, certificate_rollout, challenge_rollout, public_name, token_fetched};
+pub use trouble::{Limited, Trouble, Verdict as CaVerdict, trouble};
 pub use undo::{RefusedForce, RefusedUndo, force_release, may_undo, nobody, undo};
 
 use super::domain::Effect;

@@ -24,6 +24,7 @@ use crate::model::renewal::{Claims, Renewal, Schedule, Window};
 use crate::model::succession::{NOTICE, Succession};
 use crate::model::tenant::TenantStatus;
 
+mod ca;
 mod renewals;
 
 const NOW: Moment = Moment::from_secs(1_800_000_000);
@@ -405,7 +406,7 @@ proptest! {
         if let Some(order) = &s.order {
             for verdict in [CaVerdict::StepAgain, CaVerdict::RetryAt(None), CaVerdict::WaitFor, CaVerdict::GiveUp, CaVerdict::Missing, CaVerdict::Lost] {
                 let limited = Limited { limit: LimitName::OrdersPerAccount, closed: Closed::Others, link: None };
-                let t = Trouble { verdict, news: None, limited: Some(limited.clone()), of_replaces: false, said: String::new(), problem: None };
+                let t = Trouble { verdict, news: None, limited: Some(limited.clone()), of_replaces: false, said: String::new(), problem: None, acted_on: false };
                 outs.push(trouble(&s, order, Some(Effect::NewOrder), &t, NOW));
                 outs.push(trouble(&s, order, None, &t, NOW));
             }

@@ -34,7 +34,7 @@ const LOOK_LANES: [&str; 4] = ["check_now", "single", "routine", "bulk"];
 const PACKETS_TO: [&str; 2] = ["resolver", "server"];
 const EDGE_STATES: [&str; 4] = ["counted", "silent", "lost", "drained"];
 const WITHIN: [&str; 6] = ["ended", "1d", "7d", "14d", "30d", "later"];
-const ALERT_KINDS: [&str; 12] = [
+const ALERT_KINDS: [&str; 14] = [
     "certificate_ending",
     "certificates_ending",
     "renewal_at_risk",
@@ -43,6 +43,8 @@ const ALERT_KINDS: [&str; 12] = [
     "work_overdue",
     "edges_missing",
     "issuer_unwell",
+    "challenge_type_missing",
+    "clock_differs",
     "webhook_disabled",
     "webhook_unusable",
     "mail_late",

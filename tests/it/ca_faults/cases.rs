@@ -6,6 +6,8 @@ use nameplate::sandbox::ca::{At, Ended, Endpoint, Fault, Flaw, Kind, Limit, Retr
 
 use super::{Case, HOUR, case};
 
+const DAY: Duration = Duration::from_secs(24 * 3600);
+const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
 const PAGE: &str = "The CA is down for maintenance";
 
@@ -100,6 +102,19 @@ pub fn refusals() -> Vec<Case> {
             case(format!("{kind:?} at {}", endpoint.name()), once(endpoint, refused)).says("the CA will not").orders(2),
         );
     }
+    // Once the CSR is handed in, a refusal of whatever kind is a wait: the certificate is there.
+    for kind in [
+        Kind::Unauthorized,
+        Kind::Malformed,
+        Kind::AccountDoesNotExist,
+        Kind::UserActionRequired,
+        Kind::RejectedIdentifier,
+        Kind::Caa,
+        Kind::BadCsr,
+    ] {
+        let refused = Fault::once(Endpoint::Certificate, What::refused(kind, "the CA will not")).when(When::Next(3));
+        cases.push(case(format!("{kind:?} at the certificate"), [refused]).says("the CA will not"));
+    }
     for endpoint in
         [Endpoint::Finalize, Endpoint::Challenge, Endpoint::Authorization, Endpoint::Order, Endpoint::Certificate]
     {
@@ -122,10 +137,12 @@ pub fn pages() -> Vec<Case> {
     // Whose limit it is, the page does not say; the account waits as long as it waits for a limit without a time.
     let limited = case("page 429 at newOrder", once(Endpoint::NewOrder, What::page(429)));
     cases.push(limited.says(PAGE).waits(HOUR, 2 * HOUR));
-    let told = What::Page { status: 503, retry_after: Some(RetryAfter::Seconds(1800)) };
-    for endpoint in [Endpoint::Authorization, Endpoint::Order, Endpoint::Certificate] {
-        let name = at("503 page with Retry-After", endpoint);
-        cases.push(case(name, once(endpoint, told.clone())).says(PAGE).waits(30 * MINUTE, HOUR));
+    for retry_after in [RetryAfter::Seconds(1800), RetryAfter::Date(1800)] {
+        let told = What::Page { status: 503, retry_after: Some(retry_after.clone()) };
+        for endpoint in [Endpoint::NewOrder, Endpoint::Authorization, Endpoint::Order, Endpoint::Certificate] {
+            let name = at(&format!("503 page with {retry_after:?}"), endpoint);
+            cases.push(case(name, once(endpoint, told.clone())).says(PAGE).waits(30 * MINUTE - SECOND, HOUR));
+        }
     }
     let outage = Fault::once(At::Everywhere, What::page(502)).when(When::Always);
     cases.push(case("an outage of three hours", [outage]).lasts(3 * HOUR));
@@ -280,23 +297,25 @@ fn not_found() -> What {
     What::Refused { kind: Kind::Malformed, detail: "No order for ID 1".to_owned(), status: Some(404), retry_after: None }
 }
 
-/// What comes at the end is not what was asked for.
+/// What comes at the end is not what was asked for. Whatever it is, another one is not ordered before a day has passed.
 pub fn certificates() -> Vec<Case> {
+    let late = 26 * HOUR;
     let flawed = |flaw| once(Endpoint::Finalize, Twist::Certificate { flaw });
     vec![
-        case("for another key", flawed(Flaw::OtherKey)).says("for another key").orders(2).certificates(2),
-        case("for other names", flawed(Flaw::OtherNames)).says("other.support.acme.test").orders(2).certificates(2),
+        case("for another key", flawed(Flaw::OtherKey)).says("for another key").orders(2).certificates(2).waits(DAY, late),
+        case("for other names", flawed(Flaw::OtherNames))
+            .says("other.support.acme.test")
+            .orders(2)
+            .certificates(2)
+            .waits(DAY, late),
         case("under another chain", flawed(Flaw::OtherChain))
             .says("not issued by the one after it")
             .orders(2)
             .certificates(2)
-            .waits(2 * HOUR, 3 * HOUR),
-        case("already over", flawed(Flaw::Expired)).says("is valid from").orders(2).certificates(2).waits(MINUTE, 3 * HOUR),
-        case("not valid before tomorrow", flawed(Flaw::NotYetValid))
-            .says("is valid from")
-            .orders(2)
-            .certificates(2)
-            .waits(2 * HOUR, 3 * HOUR),
+            .waits(DAY, late),
+        case("already over", flawed(Flaw::Expired)).says("is valid from").orders(2).certificates(2).waits(DAY, late),
+        // Nothing is wrong with it but one of the two clocks.
+        case("not valid before tomorrow", flawed(Flaw::NotYetValid)).says("is valid from").waits(23 * HOUR, DAY),
         case(
             "downloads that break for a while",
             [Fault::once(Endpoint::Certificate, What::HalfDocument).when(When::Next(6))],
@@ -306,6 +325,6 @@ pub fn certificates() -> Vec<Case> {
             .says("there is no")
             .orders(2)
             .certificates(2)
-            .waits(2 * HOUR, 3 * HOUR),
+            .waits(DAY, late),
     ]
 }

@@ -13,8 +13,8 @@ use nameplate::model::id::DomainId;
 use nameplate::model::moment::Moment;
 use nameplate::model::records::ApexRoute;
 use nameplate::reach::{Place, Reach as _};
-use nameplate::sandbox::ca::{Counters, Kind, Problem, RunningCa, Script, Settings, TestCa, Validation};
-use nameplate::store::sql;
+use nameplate::sandbox::ca::{Counters, Fault, Kind, Problem, RunningCa, Script, Settings, TestCa, Validation};
+use nameplate::store::{alerts, sql};
 use tokio::net::TcpListener;
 
 use super::rig::{EdgeSide, Rig};
@@ -52,6 +52,18 @@ impl WireCa {
         WireCa::around(Rig::new(seed).await, settings).await
     }
 
+    /// A name whose records are in place, and what is to go wrong with it.
+    pub async fn claimed(name: &str, faults: impl IntoIterator<Item = Fault>) -> (WireCa, DomainId) {
+        let world = WireCa::new(5, Settings::default()).await;
+        faults.into_iter().for_each(|fault| {
+            world.script().add(fault);
+        });
+        let tenant = world.rig.tenant("acme").await;
+        let id = world.rig.claim(&tenant, name).await;
+        world.rig.publish(&id, name).await;
+        (world, id)
+    }
+
     pub async fn around(rig: Rig, settings: Settings) -> WireCa {
         let ca = TestCa::new(settings, rig.env.clone(), Arc::new(AtTheEdge(rig.edge_side.clone()))).unwrap();
         let running = ca.serve(TcpListener::bind("127.0.0.1:0").await.unwrap()).unwrap();
@@ -68,6 +80,16 @@ impl WireCa {
         let client = InstantAcme::new(self.running.directory_url(), &settings, &self.rig.env).unwrap();
         let authority: Arc<dyn Authority> = Arc::new(client);
         self.rig.app.authorities = Arc::new(HashMap::from([("main".to_owned(), authority)]));
+    }
+
+    /// Where this CA's directory is.
+    pub fn directory(&self) -> String {
+        self.running.directory_url().to_owned()
+    }
+
+    /// What speaks for the issuer is at another CA from now on.
+    pub fn speak_to(&mut self, other: &WireCa) {
+        self.rig.app.authorities = other.rig.app.authorities.clone();
     }
 
     pub fn script(&self) -> &Script {
@@ -145,6 +167,18 @@ impl WireCa {
     pub async fn ended_as(&self, id: &DomainId, state: &'static str) -> u64 {
         let stmt = sql("SELECT count(*) AS n FROM orders WHERE domain_id = $1 AND state = $2").bind(id.as_str()).bind(state);
         self.rig.count(stmt).await.try_into().unwrap()
+    }
+
+    /// What operators are told of the CA now, kind and subject, after the time that an end takes to be believed.
+    pub async fn alerts(&self) -> Vec<(String, String)> {
+        let settings = app::alerts::AlertSettings::default();
+        for _ in 0..3 {
+            app::alerts::pass(&self.rig.app, &settings).await.unwrap();
+            self.rig.hand.advance(Duration::from_secs(301));
+        }
+        let open = alerts::open_of_platform(&self.rig.app.store).await.unwrap();
+        let of_ca = |kind: &str| matches!(kind, "challenge_type_missing" | "clock_differs" | "issuer_unwell");
+        open.into_iter().filter(|a| of_ca(&a.kind)).map(|a| (a.kind, a.subject)).collect()
     }
 
     /// What must be true of everything once a domain is served, whatever went wrong before.

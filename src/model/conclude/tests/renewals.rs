@@ -34,7 +34,7 @@ proptest! {
         }
         for verdict in [CaVerdict::StepAgain, CaVerdict::RetryAt(None), CaVerdict::WaitFor, CaVerdict::GiveUp, CaVerdict::Missing, CaVerdict::Lost] {
             for of_replaces in [false, true] {
-                let t = Trouble { verdict, news: None, limited: None, of_replaces, said: String::new(), problem: None };
+                let t = Trouble { verdict, news: None, limited: None, of_replaces, said: String::new(), problem: None, acted_on: false };
                 for effect in [None, Some(Effect::NewOrder), Some(Effect::Finalize)] {
                     let out = trouble(&s, &o, effect, &t, NOW);
                     prop_assert!(!out.writes.iter().any(gone));
