@@ -19,7 +19,7 @@ struct Key {
     /// Orders that compete for the account with room here set aside for them.
     offered: u32,
     /// Orders that wait for room here.
-    line: BTreeSet<(Lane, usize)>,
+    line: BTreeSet<(Lane, Moment, usize)>,
 }
 
 impl Key {
@@ -36,6 +36,8 @@ impl Key {
 
 /// One order.
 struct Item {
+    /// Where it stands in a line: its lane, and when the certificate ends that it renews.
+    rank: (Lane, Moment),
     keys: Vec<usize>,
     held_by: Option<LimitName>,
     room_at: Moment,
@@ -67,14 +69,14 @@ impl OwnLimits {
             });
             let of_order: Vec<usize> = of_order.collect();
             let held_by = of_order.iter().map(|k| &keys[*k]).find(|key| !key.has_room(now)).map(|key| key.name);
-            items.push(Item { keys: of_order, held_by, room_at: Moment::default() });
+            items.push(Item { rank: (w.lane, w.ends), keys: of_order, held_by, room_at: Moment::default() });
         }
         OwnLimits { keys, items, refills: BinaryHeap::new() }
     }
 
     /// Whether the order has room under all its limits, which is then set aside; else it waits in the line of the limit that
     /// has room last.
-    pub(super) fn admit(&mut self, n: usize, lane: Lane, at: Moment) -> bool {
+    pub(super) fn admit(&mut self, n: usize, at: Moment) -> bool {
         let full = self.items[n].keys.iter().copied().filter(|k| !self.keys[*k].has_room(at));
         let last = full.max_by_key(|k| self.keys[*k].next_room().unwrap_or(Moment::NEVER));
         let item = &mut self.items[n];
@@ -86,7 +88,8 @@ impl OwnLimits {
             return true;
         };
         item.held_by = item.held_by.or(Some(self.keys[k].name));
-        self.keys[k].line.insert((lane, n));
+        let (lane, ends) = item.rank;
+        self.keys[k].line.insert((lane, ends, n));
         self.await_room(k, at);
         false
     }
@@ -109,9 +112,9 @@ impl OwnLimits {
         while let Some(Reverse((_, k))) = self.refills.peek().copied().filter(|Reverse((when, _))| *when <= at) {
             self.refills.pop();
             while self.keys[k].has_room(at)
-                && let Some((lane, n)) = self.keys[k].line.pop_first()
+                && let Some((.., n)) = self.keys[k].line.pop_first()
             {
-                if self.admit(n, lane, at) {
+                if self.admit(n, at) {
                     freed.push(n);
                 }
             }
