@@ -18,6 +18,7 @@ use x509_parser::prelude::{FromDer, GeneralName, ParsedExtension, X509Certificat
 use crate::model::hostname::Hostname;
 use crate::model::moment::Moment;
 use crate::model::secret::Secret;
+use crate::model::serial;
 
 /// More certificates than any public chain has.
 pub(super) const MAX_LENGTH: usize = 8;
@@ -27,7 +28,7 @@ pub const CLOCK_SLACK: Duration = Duration::from_secs(600);
 /// A chain that passed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckedChain {
-    /// Serial number of the leaf, lower-case hex of its DER content.
+    /// Serial number of the leaf, as [`serial`] writes it.
     pub serial: String,
     /// From when the leaf is valid.
     pub not_before: Moment,
@@ -131,7 +132,7 @@ pub fn check(pem: &str, key_pkcs8: &Secret, names: &[Hostname], now: Moment) -> 
         }
     }
     Ok(CheckedChain {
-        serial: hex(leaf.raw_serial()),
+        serial: serial::of(leaf.raw_serial()),
         not_before,
         not_after,
         issuer: leaf.issuer().to_string(),

@@ -18,6 +18,7 @@ use x509_parser::public_key::PublicKey;
 use super::chain::{CLOCK_SLACK, ChainError, MAX_LENGTH, hex, name, parse, split};
 use crate::model::moment::Moment;
 use crate::model::secret::Secret;
+use crate::model::serial;
 
 /// Bits of an RSA key, from and to. Shorter is broken soon, longer costs every handshake.
 const RSA_BITS: std::ops::RangeInclusive<usize> = 2048..=4096;
@@ -171,7 +172,7 @@ pub fn check(chain_file: &str, key_file: &Secret, now: Moment) -> Result<Importe
         names: names(leaf)?,
         chain: der.iter().map(|d| pem("CERTIFICATE", d)).collect(),
         key,
-        serial: hex(leaf.raw_serial()),
+        serial: serial::of(leaf.raw_serial()),
         fingerprint: hex(digest(&SHA256, leaf_der).as_ref()),
         issuer: leaf.issuer().to_string(),
         not_before,

@@ -3,16 +3,18 @@
 //! A pass looks at rows alone, so that it is right whatever any job did or did not do, and may run in any process at any time:
 //! an alert's unique row decides who raises it, and its event is written in the same transaction.
 
+mod loops;
 mod names;
 mod platform;
 mod risks;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::{App, AppError};
 use crate::model::alert::threshold::Thresholds;
+use crate::model::moment::Moment;
 use crate::model::outcome::NewEvent;
 use crate::store::{expiry, issuer_health, issuers};
 
@@ -30,12 +32,18 @@ pub struct AlertSettings {
     pub workers_silent: Duration,
     /// Whether this process has seen to it that every name is looked at by these thresholds.
     thought: Arc<AtomicBool>,
+    /// Since when this process watches.
+    since: Arc<OnceLock<Moment>>,
 }
 
 impl AlertSettings {
     /// As decided.
     pub fn new(thresholds: Thresholds, workers_silent: Duration) -> Self {
-        AlertSettings { thresholds, workers_silent, thought: Arc::default() }
+        AlertSettings { thresholds, workers_silent, thought: Arc::default(), since: Arc::default() }
+    }
+
+    fn watching_since(&self, now: Moment) -> Moment {
+        *self.since.get_or_init(|| now)
     }
 
     /// With other thresholds than before every name is looked at once.
@@ -68,6 +76,7 @@ pub struct Passed {
 
 /// Looks at everything once.
 pub async fn pass(app: &App, settings: &AlertSettings) -> Result<Passed, AppError> {
+    settings.watching_since(app.env.now());
     let unwell = unwell_issuers(app).await?;
     let mut passed = names::look(app, settings, &unwell).await?;
     let (raised, resolved) = platform::look(app, settings, &unwell).await?;

@@ -19,6 +19,7 @@
 pub mod certificates;
 pub mod headers;
 pub mod host;
+pub mod probe;
 pub mod proof;
 
 mod access_log;
@@ -30,7 +31,6 @@ mod exchange;
 mod framing;
 mod listen;
 mod plain;
-mod probe;
 mod proxy;
 mod tunnel;
 mod view;

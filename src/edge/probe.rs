@@ -22,6 +22,7 @@ use crate::feed::replica::Replica;
 use crate::feed::wire::Exception;
 use crate::model::feed_apply::Served;
 use crate::model::id::CertificateId;
+use crate::model::serial;
 
 /// Handshakes at a time.
 const AT_ONCE: usize = 8;
@@ -31,18 +32,19 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const TOLD: usize = 500;
 
 /// Probes the edge's own TLS listener.
-pub(super) struct Prober {
+pub struct Prober {
     own: SocketAddr,
     replica: Arc<Replica>,
     certificates: Arc<CertificateBook>,
     env: Env,
     connector: TlsConnector,
     /// What was wrong, by hostname, so that it can be looked at again.
-    wrong: Mutex<BTreeMap<Box<str>, (CertificateId, String)>>,
+    wrong: Mutex<BTreeMap<Box<str>, Exception>>,
 }
 
 impl Prober {
-    pub(super) fn new(
+    /// Of the listener at `own`, which serves what the replica holds.
+    pub fn new(
         own: SocketAddr,
         replica: Arc<Replica>,
         certificates: Arc<CertificateBook>,
@@ -66,11 +68,15 @@ impl Prober {
     }
 
     /// What is wrong with what is served for a name; none when it is right.
-    async fn look(&self, served: &Served) -> Option<String> {
-        let Some(expected) = leaf(&served.certificate) else { return Some("the chain is no PEM".to_owned()) };
+    pub async fn look(&self, served: &Served) -> Option<Exception> {
+        let wrong = |observed: String, serial| {
+            let certificate_id = served.certificate.id.clone();
+            Some(Exception { certificate_id, observed, serial })
+        };
+        let Some(expected) = leaf(&served.certificate) else { return wrong("the chain is no PEM".to_owned(), None) };
         // A star stands for one label; any will do.
         let name = served.hostname.replacen('*', "nameplate-probe", 1);
-        let Ok(name) = ServerName::try_from(name) else { return Some("the hostname is no server name".to_owned()) };
+        let Ok(name) = ServerName::try_from(name) else { return wrong("the hostname is no server name".to_owned(), None) };
         let handshake = async {
             let stream = TcpStream::connect(self.own).await?;
             let stream = self.connector.connect(name, stream).await?;
@@ -79,24 +85,25 @@ impl Prober {
         tokio::select! {
             seen = handshake => match seen {
                 Ok(Some(seen)) if seen == expected => None,
-                Ok(Some(seen)) => Some(format!("serial {}", serial(&seen))),
-                Ok(None) => Some("no certificate".to_owned()),
-                Err(error) => Some(format!("the handshake failed: {error}")),
+                Ok(Some(seen)) => match serial_of(&seen) {
+                    Some(serial) => wrong(format!("serial {serial}"), Some(serial)),
+                    None => wrong("a certificate that cannot be read".to_owned(), None),
+                },
+                Ok(None) => wrong("no certificate".to_owned(), None),
+                Err(error) => wrong(format!("the handshake failed: {error}"), None),
             },
-            () = self.env.sleep(PATIENCE) => Some(format!("no handshake within {} s", PATIENCE.as_secs())),
+            () = self.env.sleep(PATIENCE) => wrong(format!("no handshake within {} s", PATIENCE.as_secs()), None),
         }
     }
 
-    fn wrong(&self) -> std::sync::MutexGuard<'_, BTreeMap<Box<str>, (CertificateId, String)>> {
+    fn wrong(&self) -> std::sync::MutexGuard<'_, BTreeMap<Box<str>, Exception>> {
         self.wrong.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn serial(certificate: &CertificateDer<'_>) -> String {
-    match x509_parser::parse_x509_certificate(certificate) {
-        Ok((_, parsed)) => parsed.raw_serial_as_string(),
-        Err(_) => "unreadable".to_owned(),
-    }
+fn serial_of(certificate: &CertificateDer<'_>) -> Option<String> {
+    let (_, parsed) = x509_parser::parse_x509_certificate(certificate).ok()?;
+    Some(serial::of(parsed.raw_serial()))
 }
 
 #[async_trait]
@@ -114,10 +121,10 @@ impl Observer for Prober {
         while let Some((served, seen)) = looks.next().await {
             match seen {
                 None => drop(self.wrong().remove(&served.hostname)),
-                Some(observed) => {
-                    let certificate = served.certificate.id.clone();
+                Some(wrong) => {
+                    let (certificate, observed) = (&wrong.certificate_id, &*wrong.observed);
                     tracing::error!(hostname = &*served.hostname, %certificate, observed, "this edge does not serve what it holds");
-                    self.wrong().insert(served.hostname, (certificate, observed));
+                    self.wrong().insert(served.hostname, wrong);
                 }
             }
         }
@@ -135,12 +142,8 @@ impl Observer for Prober {
         }
         self.observe(again).await;
         let wrong = self.wrong();
-        let by_certificate: BTreeMap<_, _> = wrong.values().map(|(id, observed)| (id.clone(), observed.clone())).collect();
-        by_certificate
-            .into_iter()
-            .take(TOLD)
-            .map(|(certificate_id, observed)| Exception { certificate_id, observed })
-            .collect()
+        let by_certificate: BTreeMap<_, _> = wrong.values().map(|wrong| (&wrong.certificate_id, wrong)).collect();
+        by_certificate.into_values().take(TOLD).cloned().collect()
     }
 }
 

@@ -41,10 +41,15 @@ impl Feed {
         Ok(sum)
     }
 
-    /// Numbers whenever the bell rings, and on a tick for what other processes wrote, until told to stop.
-    pub async fn run_relay(&self, stop: CancellationToken) {
+    /// Numbers whenever the bell rings, and on a tick for what other processes wrote, until told to stop. Says each time that it
+    /// did, whether there was something or not.
+    pub async fn run_relay(&self, stop: CancellationToken, did: impl Fn() + Send + Sync) {
         loop {
-            let wait = match self.number().await {
+            let numbered = self.number().await;
+            if numbered.is_ok() {
+                did();
+            }
+            let wait = match numbered {
                 Ok(Numbered { changes: 0, events: 0, .. }) => TICK,
                 Ok(_) => {
                     tokio::select! {

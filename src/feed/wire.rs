@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::feed::{ChallengeEntry, Deltas, Position, Snapshot};
 use crate::model::feed_apply::Remembered;
 use crate::model::id::{CertificateId, EdgeId};
+use crate::model::serial;
 use crate::vault::distribution::Label;
 use crate::vault::signing::{FeedSigner, FeedVerifier, SigningError};
 
@@ -75,8 +76,18 @@ pub(super) struct Ack {
 pub struct Exception {
     /// The certificate.
     pub certificate_id: CertificateId,
-    /// What the edge's own probe saw instead.
+    /// What the edge's own probe saw instead, in words.
     pub observed: String,
+    /// The serial number of the certificate that was shown, if one was. An edge of an older release says it in words alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub serial: Option<String>,
+}
+
+impl Exception {
+    /// The serial number of what is served instead, spelt as in the store; none where no certificate was shown.
+    pub fn served(&self) -> Option<String> {
+        serial::read(self.serial.as_deref().or_else(|| self.observed.strip_prefix("serial "))?)
+    }
 }
 
 /// What an edge was told that a restored control plane does not know.
@@ -207,6 +218,19 @@ mod tests {
         for cut in 0..bytes.len() {
             assert!(read(signer.verifier(), &bytes[..cut]).is_err(), "cut at {cut}");
         }
+    }
+
+    #[test]
+    fn what_is_served_instead_is_spelt_as_in_the_store_whatever_release_says_it() {
+        let said = |text: &str| serde_json::from_str::<Exception>(text).unwrap();
+        let older = said(r#"{"certificate_id":"crt_1","observed":"serial 04:a7:c3"}"#);
+        assert_eq!((older.serial.as_deref(), older.served().as_deref()), (None, Some("04a7c3")));
+        let newer = said(r#"{"certificate_id":"crt_1","observed":"serial 04a7c3","serial":"04A7C3"}"#);
+        assert_eq!(newer.served().as_deref(), Some("04a7c3"));
+        let none = said(r#"{"certificate_id":"crt_1","observed":"no handshake within 5 s"}"#);
+        assert_eq!(none.served(), None);
+        assert!(!serde_json::to_string(&none).unwrap().contains("serial"));
+        assert_eq!(said(r#"{"certificate_id":"crt_1","observed":"serial","serial":"' OR 1=1"}"#).served(), None);
     }
 
     #[test]

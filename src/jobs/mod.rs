@@ -6,6 +6,7 @@
 //! - [`door::Door`] is what an alarm calls: the use case that moves a domain on.
 //! - [`sweep::Sweep`] gives a new alarm to every domain that is due and has none, and removes what the queue leaves behind.
 //! - [`schedule::Schedule`] runs the loops of a process until it is told to stop, and then lets them finish.
+//! - [`pulses`] writes down which of them went round and did their work, so that one that hangs or always fails is missed.
 //!
 //! What always holds: the `domains` row is the truth and the queue may lose, double or delay any alarm. Whoever is rung
 //! looks at the row, and does nothing when nothing is due. Backoff, retries and giving up live in the row; a handler never
@@ -14,6 +15,7 @@
 
 pub mod door;
 pub mod hand;
+pub mod pulses;
 pub mod queue;
 pub mod schedule;
 pub mod sweep;

@@ -11,16 +11,26 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::Step;
+use super::pulses::{Beat, Pulses, Rounds};
 use super::queue::Queue;
 use super::sweep::Sweep;
 use crate::env::Env;
+use crate::model::alert::loops::Loop;
 use crate::model::moment::Moment;
+use crate::store::Store;
 
 /// The pause before a loop that ended by itself starts again.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// A task that names a moment long past is not done over and over without a breath.
 const LEAST: Duration = Duration::from_millis(20);
+
+/// A task could not do its work, and has told the log why.
+#[derive(Clone, Copy, Debug)]
+pub struct Failed;
+
+/// How a task ended: when it is to be done again, if it knows.
+pub type Round = Result<Option<Moment>, Failed>;
 
 type Body = Arc<dyn Fn(CancellationToken) -> BoxFuture<'static, ()> + Send + Sync>;
 
@@ -29,12 +39,21 @@ pub struct Schedule {
     env: Env,
     grace: Duration,
     loops: Vec<(&'static str, Body)>,
+    rounds: Rounds,
+    pulses: Option<Store>,
 }
 
 impl Schedule {
     /// Nothing yet. Loops that are still busy this long after the stop are dropped.
     pub fn new(env: &Env, grace: Duration) -> Self {
-        Schedule { env: env.clone(), grace, loops: Vec::new() }
+        Schedule { env: env.clone(), grace, loops: Vec::new(), rounds: Rounds::default(), pulses: None }
+    }
+
+    /// Writes down in this store when its loops went round.
+    #[must_use]
+    pub fn heard_in(mut self, store: &Store) -> Self {
+        self.pulses = Some(store.clone());
+        self
     }
 
     /// Adds a loop that returns soon after its token is cancelled, and finishes what it has begun before.
@@ -48,20 +67,35 @@ impl Schedule {
         self
     }
 
-    /// Adds a task that is done at the start, whenever `bell` rings, at the moment that it names itself, and at the latest
-    /// `idle` after the last time: a bell rings in one process only. It is not cut in the middle before the grace has passed.
+    /// The same for a loop that says itself when it went round.
     #[must_use]
-    pub fn when<F, Fut>(self, name: &'static str, bell: Arc<Notify>, idle: Duration, task: F) -> Self
+    pub fn with_beat<F, Fut>(self, of: Loop, body: F) -> Self
+    where
+        F: Fn(CancellationToken, Beat) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = ()> + Send + 'static,
+    {
+        let beat = Beat { name: of.name, env: self.env.clone(), rounds: self.rounds.clone() };
+        self.with(of.name, move |stop| body(stop, beat.clone()))
+    }
+
+    /// Adds a task that is done at the start, whenever `bell` rings, at the moment that it names itself, and at the latest a beat
+    /// of its loop after the last time: a bell rings in one process only. It is not cut in the middle before the grace has passed.
+    #[must_use]
+    pub fn when<F, Fut>(self, of: Loop, bell: Arc<Notify>, task: F) -> Self
     where
         F: Fn() -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Option<Moment>> + Send + 'static,
+        Fut: Future<Output = Round> + Send + 'static,
     {
-        let (env, task) = (self.env.clone(), Arc::new(task));
-        self.with(name, move |stop| {
+        let (env, task, idle) = (self.env.clone(), Arc::new(task), of.every);
+        self.with_beat(of, move |stop, beat| {
             let (env, task, bell) = (env.clone(), Arc::clone(&task), Arc::clone(&bell));
             async move {
                 while !stop.is_cancelled() {
-                    let next = task().await;
+                    let round = task().await;
+                    if round.is_ok() {
+                        beat.went_round();
+                    }
+                    let next = round.unwrap_or(None);
                     let wait = next.map_or(idle, |at| at.since(env.now()).clamp(LEAST.min(idle), idle));
                     tokio::select! {
                         () = stop.cancelled() => {}
@@ -92,6 +126,12 @@ impl Schedule {
     /// Runs all loops until `stop`, then waits for them; how many had to be dropped.
     pub async fn run(self, stop: CancellationToken) -> usize {
         let mut running = JoinSet::new();
+        if let Some(store) = &self.pulses {
+            let runs = self.loops.iter().map(|(name, _)| *name).collect();
+            let pulses = Pulses::new(store, &self.env, &self.rounds, runs);
+            let stopped = stop.clone();
+            running.spawn(async move { pulses.run(stopped).await });
+        }
         for (name, body) in self.loops {
             running.spawn(keep(name, body, self.env.clone(), stop.clone()));
         }
@@ -186,10 +226,10 @@ mod tests {
         let task = move || {
             // The second time it names a moment, the others none.
             let next = (counted.add() == 2).then_some(Moment::from_secs(103));
-            async move { next }
+            async move { Ok(next) }
         };
         let schedule = Schedule::new(&hand.env(), Duration::from_secs(5));
-        let schedule = schedule.when("rounds", Arc::clone(&bell), Duration::from_secs(10), task);
+        let schedule = schedule.when(EVERY_TEN, Arc::clone(&bell), task);
         let running = tokio::spawn(schedule.run(stop.clone()));
         rounds.reaches(1).await;
         bell.notify_one();
@@ -200,6 +240,32 @@ mod tests {
         until("the idle time", || hand.next_wake() == Some(Moment::from_secs(113))).await;
         hand.advance(Duration::from_secs(10));
         rounds.reaches(4).await;
+        stop.cancel();
+        assert_eq!(running.await.unwrap(), 0);
+    }
+
+    const EVERY_TEN: Loop = Loop { name: "rounds", every: Duration::from_secs(10), without: "nothing is done" };
+
+    /// A round that failed is none, and is tried again in its time.
+    #[tokio::test]
+    async fn a_loop_has_a_pulse_by_the_rounds_that_did_their_work() {
+        let hand = Hand::new(Moment::from_secs(100), 1);
+        let (rounds, stop) = (Count::default(), CancellationToken::new());
+        let counted = rounds.clone();
+        let task = move || {
+            let well = counted.add() % 3 == 0;
+            async move { if well { Ok(None) } else { Err(Failed) } }
+        };
+        let schedule = Schedule::new(&hand.env(), Duration::from_secs(5)).when(EVERY_TEN, Arc::default(), task);
+        let heard = schedule.rounds.clone();
+        let running = tokio::spawn(schedule.run(stop.clone()));
+        for (round, last) in [(1, None), (2, None), (3, Some(120)), (4, Some(120)), (5, Some(120)), (6, Some(150))] {
+            rounds.reaches(round).await;
+            let again = Moment::from_secs(100) + Duration::from_secs(10) * u32::try_from(round).unwrap();
+            until("its next round", || hand.next_wake() == Some(again)).await;
+            assert_eq!(heard.all().get("rounds").copied(), last.map(Moment::from_secs), "round {round}");
+            hand.advance(Duration::from_secs(10));
+        }
         stop.cancel();
         assert_eq!(running.await.unwrap(), 0);
     }

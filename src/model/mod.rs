@@ -44,6 +44,7 @@ pub mod routine;
 pub mod search;
 pub mod secret;
 pub mod sentence;
+pub mod serial;
 pub mod slug;
 pub mod standing;
 pub mod succession;

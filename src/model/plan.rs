@@ -322,12 +322,13 @@ fn plan_waiting(s: &Situation, order: &Order, now: Moment) -> Next {
     }
 }
 
-/// When a live name is looked at for its tie: where that is lost, the time counts only as far as it is seen.
+/// When a live name is looked at for its tie: where that is lost, the time counts only as far as it is seen; where a part of it is
+/// gone, the other may follow.
 fn next_tie_look(s: &Situation) -> Moment {
     match (s.domain.tie, s.domain.looked_at) {
         // That look decides at once, while what it saw is fresh.
         (TieState::Lost, Some(at)) if tie::is_over(&s.domain, s.letting_go.tie_grace) => at,
-        (TieState::Lost, Some(at)) => at + tie::LOOK_AGAIN,
+        (TieState::Lost | TieState::Weakened, Some(at)) => at + tie::LOOK_AGAIN,
         _ => Moment::NEVER,
     }
 }

@@ -17,6 +17,7 @@ use x509_parser::extensions::GeneralName;
 use super::ReachError;
 use crate::env::Env;
 use crate::model::hostname::Hostname;
+use crate::model::serial;
 
 /// Connects to an address that was judged.
 pub(super) async fn connect(to: SocketAddr) -> Result<TcpStream, ReachError> {
@@ -95,7 +96,7 @@ impl Dialer {
 /// Serial number and names.
 fn read(leaf: &CertificateDer<'_>) -> Result<(String, Vec<String>), ReachError> {
     let (_, parsed) = x509_parser::parse_x509_certificate(leaf).map_err(|_| ReachError::Certificate)?;
-    let serial = parsed.raw_serial().iter().map(|byte| format!("{byte:02x}")).collect();
+    let serial = serial::of(parsed.raw_serial());
     let list = parsed.subject_alternative_name().ok().flatten().map(|ext| &ext.value.general_names);
     let names = list.into_iter().flatten().filter_map(|name| match name {
         GeneralName::DNSName(name) => Some((*name).to_owned()),

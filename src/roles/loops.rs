@@ -13,49 +13,14 @@ use crate::app::{
 use crate::feed::Feed;
 use crate::jobs::door::Door;
 use crate::jobs::queue::Queue;
-use crate::jobs::schedule::Schedule;
+use crate::jobs::schedule::{Failed, Round, Schedule};
 use crate::jobs::sweep::{Sweep, SweepSettings};
-use crate::model::moment::Moment;
+use crate::model::alert::loops as beats;
 use crate::store::retention::{self, Keep};
 use crate::telemetry::Chain;
 
 /// How long loops may take to finish once told to stop.
 const GRACE: Duration = Duration::from_secs(20);
-/// How often missing CA accounts are asked for.
-const ACCOUNTS: Duration = Duration::from_secs(5);
-/// The dispatcher looks at least so often, for what other processes queued.
-const DISPATCH: Duration = Duration::from_secs(10);
-/// How often tenants that leave are looked for, which another process may have let go.
-const OFFBOARDING: Duration = Duration::from_secs(5);
-/// How often names are looked for whose DNS provider may set the records itself.
-const OFFERS: Duration = Duration::from_secs(5);
-/// How often imports are looked for, whose files another process received.
-const IMPORTS: Duration = Duration::from_secs(3);
-/// The routine looks' batches follow the day this closely.
-const ROUTINE: Duration = Duration::from_secs(60);
-
-/// How often names at rest are looked for that are to be looked at.
-const RESTING: Duration = Duration::from_secs(60);
-
-/// How often certificates are looked for about which a CA is to be asked.
-const WINDOWS: Duration = Duration::from_secs(60);
-
-/// How often clocks are compared, and what one that ran ahead left behind is looked for.
-const CLOCKS: Duration = Duration::from_secs(600);
-
-/// How long a replacement that was begun elsewhere may stay unnoticed.
-const REPLACEMENTS: Duration = Duration::from_secs(15);
-
-/// How long imported names may stay unnoticed.
-const LAP: Duration = Duration::from_secs(2);
-
-/// How often alerts are looked for: a threshold that is crossed is told within a minute.
-const ALERTS: Duration = Duration::from_secs(20);
-/// How often addresses are looked for that something is to be written to.
-const MAIL: Duration = Duration::from_secs(1);
-/// How often what is older is removed.
-const PRUNE: Duration = Duration::from_secs(3600);
-
 /// What tells people and machines.
 pub(super) struct Telling {
     pub(super) notifier: Notifier,
@@ -76,220 +41,173 @@ pub(super) fn schedule(app: &App, feed: &Feed, queue: &Queue, finder: Option<Fin
     let sweep = Sweep::new(&app.store, Arc::new(queue.clone()), &app.env, SweepSettings::default());
     let sweep = sweep.counted_by(&app.meters);
     let schedule = Schedule::new(&app.env, GRACE)
+        .heard_in(&app.store)
         .with_workers(queue.clone(), Arc::new(Door::new(app.clone())), sweep)
-        .when("dispatcher", Arc::clone(&app.bells.dispatch), DISPATCH, {
+        .when(beats::DISPATCHER, Arc::clone(&app.bells.dispatch), {
             let app = app.clone();
             move || dispatcher(app.clone())
         })
-        .when("accounts", Arc::default(), ACCOUNTS, {
+        .when(beats::ACCOUNTS, Arc::default(), {
             let app = app.clone();
             move || accounts(app.clone())
         })
-        .when("off-boarding", Arc::clone(&app.bells.offboarding), OFFBOARDING, {
+        .when(beats::OFF_BOARDING, Arc::clone(&app.bells.offboarding), {
             let app = app.clone();
             move || leaving(app.clone())
         })
-        .when("imports", Arc::clone(&app.bells.imports), IMPORTS, {
+        .when(beats::IMPORTS, Arc::clone(&app.bells.imports), {
             let app = app.clone();
             move || imports(app.clone())
         })
-        .when("routine looks", Arc::default(), ROUTINE, {
+        .when(beats::ROUTINE_LOOKS, Arc::default(), {
             let app = app.clone();
             move || looks(app.clone())
         })
-        .when("names at rest", Arc::default(), RESTING, {
+        .when(beats::NAMES_AT_REST, Arc::default(), {
             let app = app.clone();
             move || rests(app.clone())
         })
-        .when("what edges remember", Arc::default(), RESTING, {
+        .when(beats::REMEMBERED, Arc::default(), {
             let app = app.clone();
             move || remembered(app.clone())
         })
-        .when("revocations", Arc::default(), RESTING, {
+        .when(beats::REVOCATIONS, Arc::default(), {
             let app = app.clone();
             move || revocations(app.clone())
         })
-        .when("renewal windows", Arc::default(), WINDOWS, {
+        .when(beats::RENEWAL_WINDOWS, Arc::default(), {
             let app = app.clone();
             move || windows(app.clone())
         })
-        .when("clocks", Arc::default(), CLOCKS, {
+        .when(beats::CLOCKS, Arc::default(), {
             let app = app.clone();
             move || one_clock(app.clone())
         })
-        .when("replacements", Arc::clone(&app.bells.replacements), REPLACEMENTS, {
+        .when(beats::REPLACEMENTS, Arc::clone(&app.bells.replacements), {
             let app = app.clone();
             move || replacements(app.clone())
         })
-        .when("imported names", Arc::default(), LAP, {
+        .when(beats::IMPORT_LAP, Arc::default(), {
             let app = app.clone();
             move || import_lap(app.clone())
         })
-        .when("alerts", Arc::default(), ALERTS, {
+        .when(beats::ALERTS, Arc::default(), {
             let (app, settings) = (app.clone(), telling.alerts.clone());
             move || watch(app.clone(), settings.clone())
         })
-        .with("webhooks", {
+        .with_beat(beats::WEBHOOKS, {
             let notifier = telling.notifier.clone();
-            move |stop| {
+            move |stop, beat| {
                 let notifier = notifier.clone();
-                async move { notifier.run_webhooks(stop).await }
+                async move { notifier.run_webhooks(stop, || beat.went_round()).await }
             }
         })
-        .when("mail", Arc::default(), MAIL, {
+        .when(beats::MAIL, Arc::default(), {
             let notifier = telling.notifier.clone();
             move || write(notifier.clone())
         })
-        .when("old deliveries", Arc::default(), PRUNE, {
+        .when(beats::OLD_DELIVERIES, Arc::default(), {
             let (app, kept) = (app.clone(), telling.kept);
             move || forget(app.clone(), kept)
         })
-        .with("relay", {
+        .with_beat(beats::RELAY, {
             let feed = feed.clone();
-            move |stop| {
+            move |stop, beat| {
                 let feed = feed.clone();
-                async move { feed.run_relay(stop).await }
+                async move { feed.run_relay(stop, || beat.went_round()).await }
             }
         });
     match finder {
         None => schedule,
-        Some(finder) => schedule.when("Domain Connect", Arc::default(), OFFERS, move || offers(finder.clone())),
+        Some(finder) => schedule.when(beats::DOMAIN_CONNECT, Arc::default(), move || offers(finder.clone())),
     }
 }
 
-async fn offers(finder: Finder) -> Option<Moment> {
-    if let Err(error) = finder.round().await {
-        tracing::warn!(error = %Chain(&error), "offers of DNS providers could not be looked for; trying again");
-    }
+/// What could not be done is told to the log, and is tried again in its time.
+fn told<T, E: std::error::Error + 'static>(done: Result<T, E>, what: &str) -> Result<T, Failed> {
+    done.map_err(|error| {
+        tracing::warn!(error = %Chain(&error), "{what}; trying again");
+        Failed
+    })
+}
+
+async fn offers(finder: Finder) -> Round {
+    told(finder.round().await, "offers of DNS providers could not be looked for")?;
     // Never faster than its beat, however many wait: the servers that are asked are strangers'.
-    None
+    Ok(None)
 }
 
-async fn accounts(app: App) -> Option<Moment> {
-    if let Err(error) = account::ensure_all(&app).await {
-        tracing::warn!(error = %Chain(&error), "CA accounts could not be looked after");
-    }
-    None
+async fn accounts(app: App) -> Round {
+    told(account::ensure_all(&app).await, "CA accounts could not be looked after")?;
+    Ok(None)
 }
 
-async fn dispatcher(app: App) -> Option<Moment> {
-    dispatch::round(&app).await.unwrap_or_else(|error| {
-        tracing::warn!(error = %Chain(&error), "no grants could be given; trying again");
-        None
-    })
+async fn dispatcher(app: App) -> Round {
+    told(dispatch::round(&app).await, "no grants could be given")
 }
 
-async fn leaving(app: App) -> Option<Moment> {
-    offboard::round(&app).await.unwrap_or_else(|error| {
-        tracing::warn!(error = %Chain(&error), "claims of tenants that leave could not be made due; trying again");
-        None
-    })
+async fn leaving(app: App) -> Round {
+    told(offboard::round(&app).await, "claims of tenants that leave could not be made due")
 }
 
-async fn imports(app: App) -> Option<Moment> {
-    bulk::round(&app).await.unwrap_or_else(|error| {
-        tracing::warn!(error = %Chain(&error), "rows of imports could not be judged; trying again");
-        None
-    })
+async fn imports(app: App) -> Round {
+    told(bulk::round(&app).await, "rows of imports could not be judged")
 }
 
-async fn looks(app: App) -> Option<Moment> {
-    match routine::batch(&app).await {
-        Ok(batch) => batch.more.then(|| app.env.now()),
-        Err(error) => {
-            tracing::warn!(error = %Chain(&error), "live names could not be looked at; trying again");
-            None
-        }
-    }
+async fn looks(app: App) -> Round {
+    let batch = told(routine::batch(&app).await, "live names could not be looked at")?;
+    Ok(batch.more.then(|| app.env.now()))
 }
 
-async fn rests(app: App) -> Option<Moment> {
-    match resting::round(&app).await {
-        Ok(round) => round.next,
-        Err(error) => {
-            tracing::warn!(error = %Chain(&error), "names at rest could not be looked at; trying again");
-            None
-        }
-    }
+async fn rests(app: App) -> Round {
+    told(resting::round(&app).await, "names at rest could not be looked at").map(|round| round.next)
 }
 
-async fn remembered(app: App) -> Option<Moment> {
-    match restore::settle(&app).await {
-        Ok(done) => (done > 0).then(|| app.env.now()),
-        Err(error) => {
-            tracing::warn!(error = %Chain(&error), "what edges remember could not be settled; trying again");
-            None
-        }
-    }
+async fn remembered(app: App) -> Round {
+    let done = told(restore::settle(&app).await, "what edges remember could not be settled")?;
+    Ok((done > 0).then(|| app.env.now()))
 }
 
-async fn revocations(app: App) -> Option<Moment> {
-    if let Err(error) = revoke::round(&app).await {
-        tracing::warn!(error = %Chain(&error), "certificates could not be revoked; trying again");
-    }
-    None
+async fn revocations(app: App) -> Round {
+    told(revoke::round(&app).await, "certificates could not be revoked")?;
+    Ok(None)
 }
 
-async fn windows(app: App) -> Option<Moment> {
-    match renewal::batch(&app).await {
-        Ok(batch) => batch.more.then(|| app.env.now()),
-        Err(error) => {
-            tracing::warn!(error = %Chain(&error), "CAs could not be asked when certificates are to be renewed; trying again");
-            None
-        }
-    }
+async fn windows(app: App) -> Round {
+    let batch = told(renewal::batch(&app).await, "CAs could not be asked when certificates are to be renewed")?;
+    Ok(batch.more.then(|| app.env.now()))
 }
 
-async fn one_clock(app: App) -> Option<Moment> {
-    if let Err(error) = clocks::agree(&app.store, &app.env).await {
-        tracing::warn!(error = %Chain(&error), "the database could not be asked what time it is; trying again");
-    }
-    if let Err(error) = clocks::mend(&app).await {
-        tracing::warn!(error = %Chain(&error), "what a wrong clock left behind could not be looked for; trying again");
-    }
-    None
+async fn one_clock(app: App) -> Round {
+    let agreed = told(clocks::agree(&app.store, &app.env).await, "the database could not be asked what time it is");
+    told(clocks::mend(&app).await, "what a wrong clock left behind could not be looked for")?;
+    agreed.map(|()| None)
 }
 
-async fn replacements(app: App) -> Option<Moment> {
-    if let Err(error) = reissue::round(&app).await {
-        tracing::warn!(error = %Chain(&error), "replacements of certificates could not be gone on with; trying again");
-    }
-    None
+async fn replacements(app: App) -> Round {
+    told(reissue::round(&app).await, "replacements of certificates could not be gone on with")?;
+    Ok(None)
 }
 
-async fn import_lap(app: App) -> Option<Moment> {
-    match lap::round(&app).await {
-        Ok(round) => round.next,
-        Err(error) => {
-            tracing::warn!(error = %Chain(&error), "imported names could not be looked at; trying again");
-            None
-        }
-    }
+async fn import_lap(app: App) -> Round {
+    told(lap::round(&app).await, "imported names could not be looked at").map(|round| round.next)
 }
 
-async fn watch(app: App, settings: AlertSettings) -> Option<Moment> {
-    match alerts::pass(&app, &settings).await {
-        Ok(_) => app.meters.watched(app.env.now()),
-        Err(error) => tracing::warn!(error = %Chain(&error), "alerts could not be looked for; trying again"),
-    }
-    None
+async fn watch(app: App, settings: AlertSettings) -> Round {
+    told(alerts::pass(&app, &settings).await, "alerts could not be looked for")?;
+    app.meters.watched(app.env.now());
+    Ok(None)
 }
 
-async fn write(notifier: Notifier) -> Option<Moment> {
-    if let Err(error) = notifier.write_round().await {
-        tracing::warn!(error = %Chain(&error), "what is to be written could not be looked for; trying again");
-    }
-    None
+async fn write(notifier: Notifier) -> Round {
+    told(notifier.write_round().await, "what is to be written could not be looked for")?;
+    Ok(None)
 }
 
-async fn forget(app: App, kept: Kept) -> Option<Moment> {
+async fn forget(app: App, kept: Kept) -> Round {
     let now = app.env.now();
-    if let Err(error) = webhooks::seal_urls(&app).await {
-        tracing::warn!(error = %Chain(&error), "URLs of webhooks that stand in the open were not sealed; trying again");
-    }
+    let sealed = told(webhooks::seal_urls(&app).await, "URLs of webhooks that stand in the open were not sealed");
     let keep = Keep { deliveries: now - kept.deliveries, alerts: now - kept.alerts };
-    if let Err(error) = retention::prune(&app.store, keep, now).await {
-        tracing::warn!(error = %Chain(&error), "old deliveries and alerts were not removed; they are tried again");
-    }
-    None
+    told(retention::prune(&app.store, keep, now).await, "old deliveries and alerts were not removed")?;
+    sealed.map(|_| None)
 }

@@ -17,6 +17,8 @@ use crate::model::moment::Moment;
 pub const AHEAD: Duration = Duration::from_secs(3600);
 /// No name that waits for something is looked at more seldom than daily; with what an import may take on top.
 const WAITS: Duration = Duration::from_secs(3 * 86_400);
+/// A name at rest is looked at every day.
+const RESTS: Duration = Duration::from_secs(86_400 + 3600);
 /// No CA was heard to ask for a longer wait, but for names that it paused.
 const TOLD: Duration = Duration::from_secs(31 * 86_400);
 /// So many rows are put back at once.
@@ -61,7 +63,7 @@ pub async fn domains(store: &Store, now: Moment) -> StoreResult<usize> {
     Ok(ids.len())
 }
 
-/// Puts back orders, grants, what they may cost, and what else is kept of the work; how many rows.
+/// Puts back orders, grants, what they may cost, names at rest, revocations, and what else is kept of the work; how many rows.
 pub async fn work(store: &Store, now: Moment) -> StoreResult<u64> {
     let mut back = 0;
     for stmt in [
@@ -90,6 +92,19 @@ pub async fn work(store: &Store, now: Moment) -> StoreResult<u64> {
         sql("UPDATE renewals SET switch_at = $2 WHERE switch_at > $1").bind(now + AHEAD * 2).bind(now),
         sql("UPDATE edges SET heartbeat_at = $2 WHERE heartbeat_at > $1").bind(now + AHEAD).bind(now),
         sql("UPDATE routine_cursors SET leased_until = 0 WHERE leased_until > $1").bind(now + AHEAD),
+        // A look that set the next one so far off had a wrong clock, and what it counted is not believed.
+        sql("UPDATE holdings SET watch_at = CASE WHEN watch_at > $3 THEN $2 ELSE watch_at END, \
+               since = CASE WHEN since > $1 THEN $2 ELSE since END, \
+               looks_off = CASE WHEN watch_at > $3 OR first_off_at > $1 THEN 0 ELSE looks_off END, \
+               first_off_at = CASE WHEN watch_at > $3 OR first_off_at > $1 THEN NULL ELSE first_off_at END, \
+               dangles_since = CASE WHEN dangles_since > $1 THEN $2 ELSE dangles_since END, \
+               reminded_at = CASE WHEN reminded_at > $1 THEN $2 ELSE reminded_at END \
+             WHERE watch_at IS NOT NULL \
+               AND (watch_at > $3 OR since > $1 OR first_off_at > $1 OR dangles_since > $1 OR reminded_at > $1)")
+        .bind(now + AHEAD)
+        .bind(now)
+        .bind(now + RESTS),
+        sql("UPDATE revocations SET due_at = $2 WHERE due_at > $1").bind(now + WAITS).bind(now),
         sql("UPDATE pulses SET at = $2 WHERE at > $1").bind(now + AHEAD).bind(now),
     ] {
         back += store.execute(stmt).await?;

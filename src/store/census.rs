@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Row, Store, StoreResult, Tx, sql};
+use super::{Row, Store, StoreResult, Tx, pulse, sql};
 use crate::model::feed::Position;
 use crate::model::moment::Moment;
 use crate::telemetry::metrics::Census;
@@ -62,8 +62,7 @@ async fn told(tx: &mut Tx, census: &mut Census, now: Moment) -> StoreResult<()> 
     }
     let off = sql("SELECT COUNT(*) AS n FROM webhook_endpoints WHERE disabled_at IS NOT NULL AND disabled_why <> 'asked'");
     census.webhooks_off = single(&tx.fetch_all(off).await?)?;
-    let pulse = tx.fetch_optional(sql("SELECT at FROM pulses WHERE name = 'sweep'")).await?;
-    census.pulse = pulse.map(|row| row.moment("at")).transpose()?;
+    census.pulses = tx.fetch_all(pulse::every()).await?.iter().map(pulse::named).collect::<StoreResult<_>>()?;
     Ok(())
 }
 

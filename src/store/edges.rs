@@ -145,15 +145,20 @@ pub fn note_cursor(id: &EdgeId, cursor: Position) -> Stmt {
 /// How far behind a change an edge may be and count as having caught up: on a busy feed there is always a newer one.
 const CAUGHT_UP: Duration = Duration::from_secs(5);
 
+/// A certificate that an edge has and does not serve.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotServed {
+    /// The certificate.
+    pub certificate: CertificateId,
+    /// What is served instead, in words.
+    pub observed: String,
+    /// The serial number of that, spelt as those of certificates are; none where nothing is.
+    pub serial: Option<String>,
+}
+
 /// Records what an edge has, that it was heard of, and every certificate it has yet does not serve. An edge that was left
 /// behind and has caught up is found again. Whether it still is left behind.
-pub async fn ack(
-    tx: &mut Tx,
-    id: &EdgeId,
-    cursor: Position,
-    exceptions: &[(CertificateId, String)],
-    now: Moment,
-) -> StoreResult<bool> {
+pub async fn ack(tx: &mut Tx, id: &EdgeId, cursor: Position, exceptions: &[NotServed], now: Moment) -> StoreResult<bool> {
     let row = tx
         .fetch_optional(
             sql("UPDATE edges SET cursor_epoch = $2, cursor_seq = $3, heartbeat_at = $4, lost_at = \
@@ -168,13 +173,14 @@ pub async fn ack(
         )
         .await?;
     tx.execute(sql("DELETE FROM rollout_exceptions WHERE edge_id = $1").bind(id.as_str())).await?;
-    for (certificate, observed) in exceptions {
+    for not_served in exceptions {
         tx.execute(
-            sql("INSERT INTO rollout_exceptions (certificate_id, edge_id, observed, at) \
-                 SELECT c.id, e.id, $3, e.heartbeat_at FROM certificates c CROSS JOIN edges e WHERE c.id = $1 AND e.id = $2")
-            .bind(certificate.as_str())
+            sql("INSERT INTO rollout_exceptions (certificate_id, edge_id, observed, at, serial) \
+                 SELECT c.id, e.id, $3, e.heartbeat_at, $4 FROM certificates c CROSS JOIN edges e WHERE c.id = $1 AND e.id = $2")
+            .bind(not_served.certificate.as_str())
             .bind(id.as_str())
-            .bind(observed.as_str()),
+            .bind(not_served.observed.as_str())
+            .bind(not_served.serial.as_deref()),
         )
         .await?;
     }

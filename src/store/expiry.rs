@@ -170,7 +170,7 @@ pub async fn served_instead(store: &Store, percent: i64, now: Moment, limit: i64
            c.not_before, c.not_after, NULL AS order_state, NULL AS issuer \
          FROM rollout_exceptions x CROSS JOIN domains d CROSS JOIN certificates c \
          WHERE d.certificate_id = x.certificate_id AND d.claim = 'live' \
-           AND c.domain_id = d.id AND c.id <> d.certificate_id AND x.observed LIKE '%' || c.serial || '%' \
+           AND c.domain_id = d.id AND c.id <> d.certificate_id AND x.serial = c.serial \
            AND c.not_after - (c.not_after - c.not_before) / 100 * $1 <= $2 \
            AND NOT EXISTS (SELECT 1 FROM alerts a WHERE a.domain_id = d.id AND a.certificate_id = c.id \
              AND (a.next_at IS NULL OR a.next_at > $2)) \
@@ -196,7 +196,7 @@ pub struct Stale {
 pub async fn stale(tx: &mut Tx, name: &DomainId) -> StoreResult<Vec<Stale>> {
     let stmt = sql("SELECT a.*, d.hostname, CAST(CASE WHEN d.claim = 'live' THEN 1 ELSE 0 END AS BIGINT) AS live, \
            CAST(CASE WHEN d.claim = 'live' AND EXISTS (SELECT 1 FROM rollout_exceptions x JOIN certificates c \
-             ON c.id = a.certificate_id WHERE x.certificate_id = d.certificate_id AND x.observed LIKE '%' || c.serial || '%') \
+             ON c.id = a.certificate_id WHERE x.certificate_id = d.certificate_id AND x.serial = c.serial) \
              THEN 1 ELSE 0 END AS BIGINT) AS served \
          FROM alerts a JOIN domains d ON d.id = a.domain_id \
          WHERE a.domain_id = $1 AND a.resolved_at IS NULL \

@@ -1,13 +1,13 @@
 //! The heads of the queue: whom a round of the dispatcher may grant.
 //!
 //! Each lane has a line for each tenant that waits in it. The lines are found by skipping through an index from tenant to
-//! tenant, and of each its first order; so a round costs what it grants and how many tenants wait, however long their lines are.
+//! tenant, and of each its first order, which in the lane of renewals is the one whose certificate ends first; so a round costs what it grants and how many tenants wait, however long their lines are.
 //! Orders that were set aside for a limit of their own, or are held back until their checks pass, stand in no line.
 
 use super::{Row, StoreResult, Tx, sql};
 use crate::model::dispatch::Waiting;
 use crate::model::hostname::Hostname;
-use crate::model::id::{DomainId, IssuerId, OrderId, TenantId};
+use crate::model::id::{DomainId, IssuerId};
 use crate::model::moment::Moment;
 use crate::model::order::Lane;
 
@@ -19,13 +19,14 @@ pub struct WaitingRow {
     pub domain_id: DomainId,
 }
 
-/// What `dispatch` decides by, from a row that has `id`, `tenant_id`, `lane`, `not_before`, `served` and `hostname`.
+/// What `dispatch` decides by, from a row that has `id`, `tenant_id`, `lane`, `not_before`, `ends_at`, `served` and `hostname`.
 pub(super) fn waiting_of(row: &Row) -> StoreResult<Waiting> {
     Ok(Waiting {
         order_id: row.parse("id")?,
         tenant_id: row.parse("tenant_id")?,
         lane: row.parse("lane")?,
         not_before: row.moment("not_before")?,
+        ends: row.moment("ends_at")?,
         served: u64::try_from(row.int("served")?).unwrap_or(0),
         name: Hostname::trusted(&row.text("hostname")?),
     })
@@ -48,16 +49,15 @@ pub async fn heads(tx: &mut Tx, issuer: &IssuerId, now: Moment, of_lane: u32) ->
 
 async fn heads_of(tx: &mut Tx, issuer: &IssuerId, lane: Lane, now: Moment, most: usize) -> StoreResult<Vec<WaitingRow>> {
     let mut heads = firsts(tx, issuer, lane, now, most).await?;
-    let mut lines: Vec<(TenantId, OrderId)> =
-        heads.iter().map(|h| (h.waiting.tenant_id.clone(), h.waiting.order_id.clone())).collect();
+    let mut lines: Vec<Waiting> = heads.iter().map(|h| h.waiting.clone()).collect();
     // Where fewer tenants wait than may be granted, each has more than one turn.
     while heads.len() < most && !lines.is_empty() {
         let turns = (most - heads.len()).div_ceil(lines.len());
         let mut longer = Vec::new();
-        for (tenant, last) in lines {
-            let more = more(tx, issuer, lane, now, (&tenant, &last), turns).await?;
+        for last in lines {
+            let more = more(tx, issuer, now, &last, turns).await?;
             if let Some(last) = more.last().filter(|_| more.len() == turns) {
-                longer.push((tenant, last.waiting.order_id.clone()));
+                longer.push(last.waiting.clone());
             }
             heads.extend(more);
         }
@@ -66,10 +66,11 @@ async fn heads_of(tx: &mut Tx, issuer: &IssuerId, lane: Lane, now: Moment, most:
     Ok(heads)
 }
 
-/// The first orders of the lines of the tenants whose turns come first.
+/// The first orders of the lines of the tenants whose turns come first: by the day on which what they are to replace ends (see
+/// `model::dispatch`, `nearness`), then by who was served longest ago.
 async fn firsts(tx: &mut Tx, issuer: &IssuerId, lane: Lane, now: Moment, most: usize) -> StoreResult<Vec<WaitingRow>> {
     let stmt = sql("WITH RECURSIVE lines (tenant_id) AS ( \
-           SELECT min(o.tenant_id) FROM orders o WHERE o.issuer_id = $1 AND o.lane = $2 \
+           SELECT min(o.tenant_id) FROM orders o WHERE o.issuer_id = $1 AND o.lane = $2 AND o.tenant_id >= '' \
              AND o.state = 'waiting' AND o.held_by IS NULL AND o.not_before < 9223372036854775807 \
            UNION ALL \
            SELECT (SELECT min(o.tenant_id) FROM orders o WHERE o.issuer_id = $1 AND o.lane = $2 AND o.tenant_id > l.tenant_id \
@@ -77,13 +78,19 @@ async fn firsts(tx: &mut Tx, issuer: &IssuerId, lane: Lane, now: Moment, most: u
            FROM lines l WHERE l.tenant_id IS NOT NULL \
          ), firsts AS MATERIALIZED ( \
            SELECT l.tenant_id, COALESCE(u.served, 0) AS served, ( \
-             SELECT min(o.id) FROM orders o WHERE o.issuer_id = $1 AND o.lane = $2 AND o.tenant_id = l.tenant_id \
-               AND o.state = 'waiting' AND o.held_by IS NULL AND o.not_before < 9223372036854775807 AND o.not_before <= $3) AS id \
+             SELECT o.id FROM orders o WHERE o.issuer_id = $1 AND o.lane = $2 AND o.tenant_id = l.tenant_id \
+               AND o.state = 'waiting' AND o.held_by IS NULL AND o.not_before < 9223372036854775807 AND o.not_before <= $3 \
+             ORDER BY o.ends_at, o.id LIMIT 1) AS id, ( \
+             SELECT min(o.ends_at) FROM orders o WHERE o.issuer_id = $1 AND o.lane = $2 AND o.tenant_id = l.tenant_id \
+               AND o.state = 'waiting' AND o.held_by IS NULL AND o.not_before < 9223372036854775807 AND o.not_before <= $3 \
+           ) AS ends_at \
            FROM lines l JOIN tenants t ON t.id = l.tenant_id AND t.status <> 'deleted' \
              LEFT JOIN turns u ON u.issuer_id = $1 AND u.lane = $2 AND u.tenant_id = l.tenant_id \
          ) \
-         SELECT f.id, o.lane, o.not_before, o.domain_id, f.tenant_id, d.hostname, f.served \
-         FROM (SELECT id, tenant_id, served FROM firsts WHERE id IS NOT NULL ORDER BY served, id LIMIT $4) f \
+         SELECT f.id, o.lane, o.not_before, f.ends_at, o.domain_id, f.tenant_id, d.hostname, f.served \
+         FROM (SELECT id, tenant_id, served, ends_at FROM firsts WHERE id IS NOT NULL \
+           ORDER BY CASE WHEN ends_at > $3 + 604800000000 THEN 8 WHEN ends_at <= $3 THEN 0 \
+             ELSE (ends_at - $3 + 86399999999) / 86400000000 END, served, ends_at, id LIMIT $4) f \
            JOIN orders o ON o.id = f.id JOIN domains d ON d.id = o.domain_id")
     .bind(issuer.as_str())
     .bind(lane.as_str())
@@ -93,25 +100,20 @@ async fn firsts(tx: &mut Tx, issuer: &IssuerId, lane: Lane, now: Moment, most: u
 }
 
 /// The next orders of one line.
-async fn more(
-    tx: &mut Tx,
-    issuer: &IssuerId,
-    lane: Lane,
-    now: Moment,
-    (tenant, after): (&TenantId, &OrderId),
-    most: usize,
-) -> StoreResult<Vec<WaitingRow>> {
+async fn more(tx: &mut Tx, issuer: &IssuerId, now: Moment, after: &Waiting, most: usize) -> StoreResult<Vec<WaitingRow>> {
     let stmt =
-        sql("SELECT o.id, o.lane, o.not_before, o.domain_id, o.tenant_id, d.hostname, COALESCE(u.served, 0) AS served \
+        sql("SELECT o.id, o.lane, o.not_before, o.ends_at, o.domain_id, o.tenant_id, d.hostname, COALESCE(u.served, 0) AS served \
          FROM orders o JOIN domains d ON d.id = o.domain_id \
            LEFT JOIN turns u ON u.issuer_id = o.issuer_id AND u.lane = o.lane AND u.tenant_id = o.tenant_id \
-         WHERE o.issuer_id = $1 AND o.lane = $2 AND o.tenant_id = $3 AND o.id > $4 AND o.state = 'waiting' \
-           AND o.held_by IS NULL AND o.not_before < 9223372036854775807 AND o.not_before <= $5 ORDER BY o.id LIMIT $6")
+         WHERE o.issuer_id = $1 AND o.lane = $2 AND o.tenant_id = $3 AND (o.ends_at, o.id) > ($7, $4) \
+           AND o.state = 'waiting' AND o.held_by IS NULL AND o.not_before < 9223372036854775807 AND o.not_before <= $5 \
+         ORDER BY o.ends_at, o.id LIMIT $6")
         .bind(issuer.as_str())
-        .bind(lane.as_str())
-        .bind(tenant.as_str())
-        .bind(after.as_str())
+        .bind(after.lane.as_str())
+        .bind(after.tenant_id.as_str())
+        .bind(after.order_id.as_str())
         .bind(now)
-        .bind(i64::try_from(most).unwrap_or(i64::MAX));
+        .bind(i64::try_from(most).unwrap_or(i64::MAX))
+        .bind(after.ends);
     tx.fetch_all(stmt).await?.iter().map(head_of).collect()
 }

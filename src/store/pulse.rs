@@ -1,16 +1,43 @@
 //! When the workers last went round, whichever process they run in, and what else tells that nothing moves.
 
-use super::{Store, StoreResult, sql};
+use super::{Row, Stmt, Store, StoreResult, sql};
+pub use crate::model::alert::loops::SWEEP;
 use crate::model::moment::Moment;
-
-/// The sweep's.
-pub const SWEEP: &str = "sweep";
 
 /// The workers behind `name` went round.
 pub async fn beat(store: &Store, name: &str, now: Moment) -> StoreResult<()> {
-    let stmt = sql("INSERT INTO pulses (name, at) VALUES ($1, $2) \
-         ON CONFLICT (name) DO UPDATE SET at = excluded.at WHERE pulses.at < excluded.at");
-    store.execute(stmt.bind(name).bind(now)).await.map(|_| ())
+    store.execute(beats(name, now)).await.map(|_| ())
+}
+
+/// Whatever is called `name` went round then.
+pub fn beats(name: &str, at: Moment) -> Stmt {
+    sql("INSERT INTO pulses (name, at) VALUES ($1, $2) \
+         ON CONFLICT (name) DO UPDATE SET at = excluded.at WHERE pulses.at < excluded.at")
+    .bind(name)
+    .bind(at)
+}
+
+/// It runs from now on, if nobody has heard of it before.
+pub fn begins(name: &str, now: Moment) -> Stmt {
+    sql("INSERT INTO pulses (name, at) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING").bind(name).bind(now)
+}
+
+/// It is not run here: unless another process does, nobody waits for it.
+pub fn is_not_run(name: &str) -> Stmt {
+    sql("DELETE FROM pulses WHERE name = $1").bind(name)
+}
+
+/// When everything that has a pulse last went round.
+pub async fn all(store: &Store) -> StoreResult<Vec<(String, Moment)>> {
+    store.query(every()).await?.iter().map(named).collect()
+}
+
+pub(super) fn every() -> Stmt {
+    sql("SELECT name, at FROM pulses ORDER BY name")
+}
+
+pub(super) fn named(row: &Row) -> StoreResult<(String, Moment)> {
+    Ok((row.text("name")?, row.moment("at")?))
 }
 
 /// When they last did; none before the first time.

@@ -182,7 +182,8 @@ impl Batch {
             ),
             Write::OpenOrder { id, purpose, lane, issuer_id, not_before } => self.free(
                 sql("INSERT INTO orders (id, domain_id, tenant_id, purpose, lane, issuer_id, state, state_since, not_before, \
-                       created_at) VALUES ($1, $2, $8, $3, $4, $5, 'waiting', $6, $7, $6)")
+                       created_at, ends_at) VALUES ($1, $2, $8, $3, $4, $5, 'waiting', $6, $7, $6, \
+                       COALESCE((SELECT certificate_until FROM domains WHERE id = $2 AND $4 = 'renewal'), 9223372036854775807))")
                 .bind(id.as_str())
                 .bind(d.id.as_str())
                 .bind(purpose.as_str())
@@ -194,7 +195,10 @@ impl Batch {
             ),
             Write::Order { order, was, problem } => self.guarded(order_row(order, was.as_str(), problem.as_deref())),
             Write::OrderLane(id, lane) => self.free(
-                sql("UPDATE orders SET lane = $2 WHERE id = $1 AND state = 'waiting'").bind(id.as_str()).bind(lane.as_str()),
+                sql("UPDATE orders SET lane = $2, ends_at = COALESCE((SELECT d.certificate_until FROM domains d \
+                       WHERE d.id = orders.domain_id AND $2 = 'renewal'), 9223372036854775807) WHERE id = $1 AND state = 'waiting'")
+                .bind(id.as_str())
+                .bind(lane.as_str()),
             ),
             Write::OrderKey { id, sealed } => self.guarded(
                 sql("UPDATE orders SET sealed_key = $2 WHERE id = $1 AND state = 'granted'")

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use nameplate::app;
+use nameplate::model::id::DomainId;
 use nameplate::model::issuer::IssuerNews;
 use nameplate::store::retention::{self, Keep};
 use nameplate::store::{alerts, issuer_health, issuers, pulse, sql};
 
+use crate::support::probed;
 use crate::support::rig::Rig;
 use crate::support::stores::{Kind, TestStore};
 use crate::support::told::Told;
@@ -210,18 +212,59 @@ async fn b92_what_an_edge_serves_instead_is_told_of_too() {
     told.rig.hand.advance(20 * DAY);
     told.beats(HOUR).await;
     assert_eq!(told.receivers.tries().len(), 0, "what is stored is good");
-    let stmt = sql("INSERT INTO rollout_exceptions (certificate_id, edge_id, observed, at) \
-         SELECT d.certificate_id, e.id, 'serial ' || c.serial, 0 FROM domains d JOIN certificates c ON c.id = $2 CROSS JOIN edges e \
-         WHERE d.id = $1");
-    told.rig.app.store.execute(stmt.bind(ids[0].as_str()).bind(old.as_str())).await.unwrap();
+    serves_instead(&told, &ids[0], &old).await;
     told.beats(HOUR).await;
     let got = told.receivers.taken();
     assert_eq!(got.len(), 1);
     assert_eq!(got[0].body["data"]["detail"]["certificate"], old.as_str());
     assert_eq!(got[0].body["data"]["detail"]["cause"], "platform/edge");
-    told.rig.app.store.execute(sql("DELETE FROM rollout_exceptions")).await.unwrap();
+    probed::tells(&told.rig.app, "edge-1", &[]).await;
     told.beats(HOUR).await;
     assert_eq!(told.receivers.kinds(), ["certificate_ending", "certificate_safe"]);
+}
+
+/// The edge shows the old certificate of a domain where it should show the one that the domain has.
+async fn serves_instead(told: &Told, id: &DomainId, old: &str) {
+    let domain = async |column| told.rig.domain_text(id, column).await.unwrap();
+    let (name, has) = (domain("hostname").await, domain("certificate_id").await);
+    let shown = probed::stored(&told.rig.app, old).await;
+    let seen = probed::seen_instead(&told.rig.env, &name, &has.parse().unwrap(), shown).await;
+    probed::tells(&told.rig.app, "edge-1", &[seen]).await;
+}
+
+/// A certificate that was told of was replaced, and an edge shows it still: for its visitors nothing is over.
+async fn an_old_one_on_an_edge(rig: Rig) {
+    let told = Told::on(rig).await;
+    let (tenant, ids) = told.live("acme", 1).await;
+    told.webhook(Some(&tenant), &["certificate_ending", "certificate_safe"]).await;
+    told.lives(&ids[0], 90 * DAY).await;
+    let old = told.rig.domain_text(&ids[0], "certificate_id").await.unwrap();
+    told.rig.hand.advance(70 * DAY);
+    told.beats(HOUR).await;
+    assert_eq!(told.receivers.kinds(), ["certificate_ending"]);
+    told.renewed(&ids[0], 90 * DAY).await;
+    serves_instead(&told, &ids[0], &old).await;
+    told.beats(HOUR).await;
+    assert_eq!(told.receivers.kinds(), ["certificate_ending"], "it is not renewed for whoever meets that edge");
+    told.rig.hand.advance(12 * DAY);
+    told.beats(HOUR).await;
+    assert_eq!(thresholds(&told), [25, 10], "and it comes nearer to its end");
+    probed::tells(&told.rig.app, "edge-1", &[]).await;
+    told.beats(HOUR).await;
+    assert_eq!(told.receivers.kinds(), ["certificate_ending", "certificate_ending", "certificate_safe"]);
+    assert_eq!(told.receivers.taken()[2].body["data"]["detail"]["why"], "renewed");
+}
+
+#[tokio::test]
+async fn what_an_edge_still_serves_is_not_told_as_renewed() {
+    an_old_one_on_an_edge(Rig::new(58).await).await;
+}
+
+#[tokio::test]
+async fn what_an_edge_still_serves_is_not_told_as_renewed_on_postgres() {
+    let store = TestStore::blank(Kind::Postgres).await;
+    an_old_one_on_an_edge(Rig::on(59, &store.url).await).await;
+    store.remove().await;
 }
 
 /// B90: nothing fires for what a tenant took away, and whoever was told of it is told that it is over.

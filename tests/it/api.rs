@@ -60,6 +60,9 @@ async fn a_published_name_goes_live_and_the_view_says_so() {
     assert_eq!(after["sentence"], "Visitors are served over HTTPS.");
     assert_eq!(after["rollout"], json!({ "counted": 1, "behind": [] }));
     assert!(after["certificate"]["not_after"].as_str().unwrap().ends_with('Z'));
+    let left = |of: &str| after["certificate"][of].as_i64().unwrap();
+    // Good for ninety days from an hour ago on.
+    assert_eq!((left("days_left"), left("percent_left")), (89, 99));
     let checks: Vec<_> = after["checks"].as_array().unwrap().iter().map(|c| c["verdict"].as_str().unwrap()).collect();
     assert_eq!(checks, ["pass", "pass", "pass", "pass"]);
 }

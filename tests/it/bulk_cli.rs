@@ -9,6 +9,7 @@ use std::time::Duration;
 use nameplate::app::bulk;
 use nameplate::env::Env;
 use nameplate::jobs::schedule::Schedule;
+use nameplate::model::alert::loops;
 use nameplate::store::sql;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -55,9 +56,9 @@ async fn beside(web: Web, token: String, commands: impl FnOnce(&Shell) + Send + 
     let (app, judged) = (web.rig.app.clone(), CancellationToken::new());
     // As in a process: whenever the bell of the imports rings.
     let bell = Arc::clone(&app.bells.imports);
-    let schedule = Schedule::new(&Env::real(), GRACE).when("imports", bell, GRACE, move || {
+    let schedule = Schedule::new(&Env::real(), GRACE).when(loops::IMPORTS, bell, move || {
         let app = app.clone();
-        async move { bulk::round(&app).await.unwrap() }
+        async move { Ok(bulk::round(&app).await.unwrap()) }
     });
     let judging = tokio::spawn(schedule.run(judged.clone()));
     tokio::task::spawn_blocking(move || commands(&Shell { home: tempfile::tempdir().unwrap(), server, token }))

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use nameplate::app::advance::advance;
-use nameplate::app::{App, clocks, dispatch, reissue, renewal, routine};
+use nameplate::app::{App, clocks, dispatch, reissue, remove, renewal, resting, routine};
 use nameplate::env::manual::Hand;
 use nameplate::env::{Correction, Env};
 use nameplate::model::id::DomainId;
@@ -167,4 +167,70 @@ async fn b53_the_databases_clock_is_everybodys() {
     assert!(host.now() >= says + 40 * DAY, "whatever it takes for the time, it takes it from there");
     assert!(matches!(host.correct(says), Correction::Refused(_)), "in the middle of work no jump is followed");
     test.remove().await;
+}
+
+/// Time passes, and names at rest are looked at.
+async fn rested(rig: &Rig, time: Duration) {
+    rig.stride(2 * HOUR);
+    let end = rig.env.now() + time;
+    while rig.env.now() < end {
+        rig.turn().await;
+        resting::round(&rig.app).await.unwrap();
+    }
+}
+
+/// Names at rest are looked at, reminded of and freed in their time, and certificates are revoked, whatever a wrong clock took it for.
+async fn names_at_rest(rig: Rig) {
+    const NAME: &str = "shop.acme.test";
+    let tenant = rig.tenant("acme").await;
+    let id = rig.claim(&tenant, NAME).await;
+    rig.publish(&id, NAME).await;
+    rig.until_active(&id, HOUR).await;
+    remove::remove(&rig.app, &id, "tenant").await.unwrap();
+    rested(&rig, 10 * DAY).await;
+    let reminded = async || rig.events(&id).await.iter().filter(|kind| *kind == "name_dangles").count();
+    assert_eq!(reminded().await, 1, "{}", rig.story(&id).await);
+    let far = async || {
+        let stmt =
+            sql("SELECT count(*) AS n FROM holdings WHERE state = 'quarantined' AND (watch_at > $1 OR reminded_at > $1 \
+             OR first_off_at > $1)");
+        rig.count(stmt.bind(rig.env.now() + 2 * DAY)).await
+    };
+    resting::round(&astray(&rig, 40 * DAY).0).await.unwrap();
+    assert_eq!((far().await, reminded().await), (1, 2), "it reminds by a clock that is wrong");
+    let revoke = sql("INSERT INTO revocations (certificate_id, issuer_id, domain_id, asked_at, due_at, attempts) \
+         SELECT c.id, c.issuer_id, c.domain_id, $1, $2, 1 FROM certificates c WHERE c.domain_id = $3");
+    let revoke = revoke.bind(rig.env.now()).bind(rig.env.now() + 40 * DAY).bind(id.as_str());
+    assert_eq!(rig.app.store.execute(revoke).await.unwrap(), 1);
+    assert!(clocks::mend(&rig.app).await.unwrap() >= 2);
+    assert_eq!((clocks::mend(&rig.app).await.unwrap(), far().await), (0, 0), "once is enough");
+    let due = sql("SELECT count(*) AS n FROM revocations WHERE due_at <= $1").bind(rig.env.now());
+    assert_eq!(rig.count(due).await, 1);
+    rested(&rig, 8 * DAY).await;
+    assert_eq!(reminded().await, 3, "a week later, not after forty days");
+
+    // Its record is deleted. One look of the wrong clock counts for none.
+    rig.zones.remove(&format!("{NAME}. 60 IN CNAME acme.app.example.")).unwrap();
+    resting::round(&astray(&rig, 40 * DAY).0).await.unwrap();
+    assert_eq!(far().await, 1);
+    clocks::mend(&rig.app).await.unwrap();
+    let off = "SELECT COALESCE(SUM(looks_off), 0) AS n FROM holdings WHERE state = 'quarantined'";
+    assert_eq!((far().await, rig.count(sql(off)).await), (0, 0));
+    let free = "SELECT count(*) AS n FROM holdings WHERE state = 'free'";
+    rested(&rig, 20 * HOUR).await;
+    assert_eq!(rig.count(sql(free)).await, 0, "it has not led elsewhere for a day");
+    rested(&rig, 2 * DAY).await;
+    assert_eq!(rig.count(sql(free)).await, 1);
+}
+
+#[tokio::test]
+async fn b53_names_at_rest_have_their_time() {
+    names_at_rest(Rig::new(364).await).await;
+}
+
+#[tokio::test]
+async fn b53_names_at_rest_have_their_time_on_postgres() {
+    let store = TestStore::blank(Kind::Postgres).await;
+    names_at_rest(Rig::on(365, &store.url).await).await;
+    store.remove().await;
 }

@@ -22,6 +22,7 @@ use nameplate::store::{outbox, sql};
 use tokio_util::sync::CancellationToken;
 
 use crate::support::feed_world::{World, until};
+use crate::support::probed::{self, Shown};
 
 /// A member that was let in, and its line.
 async fn enrolled(world: &World, name: &str) -> (Member, FeedClient) {
@@ -366,9 +367,21 @@ async fn rollout_counts(world: World) {
     assert_eq!(world.rollout("certificate", subject).await.counted, 2);
 
     // What an edge holds and does not serve is told, and is over when it no longer tells.
-    let wrong = Exception { certificate_id: certificate.clone(), observed: "serial 02".to_owned() };
-    two_line.ack(Some(all), vec![wrong]).await.unwrap();
-    assert_eq!(names(world.rollout("certificate", subject).await.exceptions), ["serial 02"]);
+    let (chain, key) = world.ca.leaf("support.acme.test");
+    let wrong = probed::seen_instead(&world.env, "support.acme.test", &certificate, Shown { chain, key }).await;
+    let observed = wrong.observed.clone();
+    assert!(observed.starts_with("serial ") && !observed.contains(':'), "{observed}");
+    two_line.ack(Some(all), vec![wrong.clone()]).await.unwrap();
+    assert_eq!(names(world.rollout("certificate", subject).await.exceptions), [observed]);
+    let stored = async || {
+        let rows = world.store.query(sql("SELECT serial FROM rollout_exceptions")).await.unwrap();
+        rows[0].opt_text("serial").unwrap()
+    };
+    assert_eq!((stored().await, wrong.serial.is_some()), (wrong.serial.clone(), true));
+    // An edge of an older release says it in words alone, in a spelling of its own.
+    let older = Exception { observed: "serial 04:A7:c3".to_owned(), serial: None, ..wrong };
+    two_line.ack(Some(all), vec![older]).await.unwrap();
+    assert_eq!(stored().await.as_deref(), Some("04a7c3"));
     two_line.ack(Some(all), vec![]).await.unwrap();
     assert!(world.rollout("certificate", subject).await.complete(2));
 

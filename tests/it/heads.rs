@@ -62,11 +62,15 @@ impl Crowd<'_> {
         };
         store.execute(seed::domain(&domain, &tenant, name, Moment::NEVER)).await.unwrap();
         store.execute(seed::order(&order, &domain, &self.issuer, "first")).await.unwrap();
-        let stmt = sql("UPDATE orders SET lane = $2, not_before = $3, held_by = $4 WHERE id = $1")
+        // Within hours, within days, some day; two thirds of them on the days that count.
+        let left = Duration::from_secs(3_600 * self.below(24 * 12));
+        let ends = if lane == Lane::Renewal { now + left } else { Moment::NEVER };
+        let stmt = sql("UPDATE orders SET lane = $2, not_before = $3, held_by = $4, ends_at = $5 WHERE id = $1")
             .bind(order.as_str())
             .bind(lane.as_str())
             .bind(not_before)
-            .bind(held);
+            .bind(held)
+            .bind(ends);
         store.execute(stmt).await.unwrap();
     }
 

@@ -79,6 +79,7 @@ mod looks_bench;
 mod looks_flood;
 mod looks_lanes;
 mod looks_lap;
+mod loops;
 mod mail;
 mod mail_grouped;
 mod mutations;

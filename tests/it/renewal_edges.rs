@@ -7,6 +7,7 @@ use nameplate::model::id::{DomainId, EdgeId};
 use nameplate::sandbox::ca::Windows;
 use nameplate::store::sql;
 
+use crate::support::probed;
 use crate::support::renewals::{DAY, HOUR, NAME, certificates, live, number, renew_at};
 use crate::support::rig::Rig;
 
@@ -75,9 +76,9 @@ async fn b65_an_edge_that_serves_the_certificate_before_is_seen_and_waited_for()
         assert!(rig.env.now() < renew_at(&rig, &id).await + HOUR, "{}", rig.story(&id).await);
     }
     let second = rig.domain_text(&id, "certificate_id").await.unwrap();
-    let probe = sql("INSERT INTO rollout_exceptions (certificate_id, edge_id, observed, at) \
-         SELECT $1, id, 'another certificate', $2 FROM edges WHERE name = 'edge-2'");
-    rig.app.store.execute(probe.bind(second.as_str()).bind(rig.env.now())).await.unwrap();
+    let shown = probed::stored(&rig.app, &first).await;
+    let seen = probed::seen_instead(&rig.env, NAME, &second.parse().unwrap(), shown).await;
+    probed::tells(&rig.app, "edge-2", &[seen]).await;
     rig.pass(3 * HOUR).await;
     assert_ne!(first, second);
     let serial = sql("SELECT serial FROM certificates WHERE id = $1").bind(second.as_str());
@@ -85,7 +86,7 @@ async fn b65_an_edge_that_serves_the_certificate_before_is_seen_and_waited_for()
     assert_eq!(rig.serial_at_edge(NAME), Some(serial), "the others serve the new one");
     assert!(!renewed(&rig, &id).await, "{}", rig.story(&id).await);
     assert_eq!(number(&rig, &id, KEYS).await, 2, "what the edge serves is not destroyed");
-    rig.app.store.execute(sql("DELETE FROM rollout_exceptions")).await.unwrap();
+    probed::tells(&rig.app, "edge-2", &[]).await;
     rig.pass(HOUR).await;
     assert!(renewed(&rig, &id).await, "{}", rig.story(&id).await);
     assert_eq!(number(&rig, &id, KEYS).await, 1);

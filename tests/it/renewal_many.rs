@@ -74,6 +74,13 @@ async fn b63_two_hundred_due_in_one_week_after_an_outage_of_six_hours() {
         of("SELECT count(*) AS n FROM (SELECT domain_id FROM certificates GROUP BY domain_id HAVING count(*) > 1) twice")
             .await;
     assert_eq!(renewed, 200, "all have their successors");
+    let (all, by_end) = (
+        of("SELECT count(*) AS n FROM orders WHERE lane = 'renewal'").await,
+        of("SELECT count(*) AS n FROM orders o WHERE o.lane = 'renewal' AND EXISTS (SELECT 1 FROM certificates c \
+             WHERE c.domain_id = o.domain_id AND c.not_after = o.ends_at)")
+        .await,
+    );
+    assert!(all >= 200 && by_end == all, "{by_end} of {all} orders stand in line by the end of what they replace");
     assert_eq!(rig.ca.ordered_at().len() - before, 200, "and one each");
     let least = least_time_of(8, &rig.ca.ordered_at()[before..]);
     assert!(least >= Duration::from_secs(1_700), "eight orders within {least:?}");
@@ -92,7 +99,15 @@ fn b63_ten_thousand_due_in_one_week_are_served_before_any_expires() {
         drawn[6..].copy_from_slice(&n.to_be_bytes());
         let name = Hostname::trusted(&format!("www.n{n}.example"));
         let tenant_id = TenantId::mint(Moment::default(), [tenant; 10]);
-        Waiting { order_id: OrderId::mint(not_before, drawn), tenant_id, lane, not_before, served: 0, name }
+        Waiting {
+            order_id: OrderId::mint(not_before, drawn),
+            tenant_id,
+            lane,
+            not_before,
+            ends: Moment::NEVER,
+            served: 0,
+            name,
+        }
     };
     let life = 90 * DAY;
     for n in 0..10_000_u32 {
@@ -102,7 +117,8 @@ fn b63_ten_thousand_due_in_one_week_are_served_before_any_expires() {
         drawn[6..].copy_from_slice(&n.wrapping_mul(2_654_435_761).to_be_bytes());
         let of = Validity { not_before, not_after: not_before + life };
         let at = own_moment(&CertificateId::mint(not_before, drawn), of);
-        due.push((at, of.not_after, waiting(n, u8::try_from(n % 50).unwrap(), Lane::Renewal, at)));
+        let waits = waiting(n, u8::try_from(n % 50).unwrap(), Lane::Renewal, at);
+        due.push((at, of.not_after, Waiting { ends: of.not_after, ..waits }));
     }
     let first = due.iter().map(|(at, ..)| *at).min().unwrap();
     // The worst moment for the CA to be away: when most are due.

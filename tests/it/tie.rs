@@ -6,6 +6,8 @@ use std::time::Duration;
 use nameplate::app::{self, Settings};
 use nameplate::dns::world::{Fault, How};
 use nameplate::model::evidence::Check;
+use nameplate::model::tie::LOOK_AGAIN;
+use nameplate::store::sql;
 
 use crate::preflight::{DAY, HOUR, NAME, OURS, claimed, domain, evidence, prove, world};
 
@@ -75,6 +77,8 @@ async fn a_shared_target_makes_the_record_the_only_tie_and_the_promise_stays() {
         app::check::check_now(&rig.app, id, "tenant").await.unwrap();
         rig.pass(Duration::from_secs(60)).await;
         assert_eq!(domain(&rig, id).await.tie.as_str(), tie, "{name}");
+        let again = sql("SELECT due_at - looked_at AS n FROM domains WHERE id = $1").bind(id.as_str());
+        assert_eq!(rig.count(again).await, i64::try_from(LOOK_AGAIN.as_micros()).unwrap(), "{name} is looked at soon again");
         assert_eq!(domain(&rig, id).await.claim.as_str(), "live", "{name}");
     }
 }

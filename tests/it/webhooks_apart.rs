@@ -62,7 +62,7 @@ async fn receivers_that_hang_hold_up_nobody_else_and_new_events_go_out_meanwhile
     let stop = CancellationToken::new();
     let running = tokio::spawn({
         let stop = stop.clone();
-        async move { notifier.run_webhooks(stop).await }
+        async move { notifier.run_webhooks(stop, || ()).await }
     });
     for n in 0..40 {
         told.rig.claim(&tenant, &format!("n{n}.acme.test")).await;

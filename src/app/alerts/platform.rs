@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::{AlertSettings, Unwell, news};
+use super::{AlertSettings, Unwell, loops, news};
 use crate::app::{App, AppError};
 use crate::mint;
 use crate::model::alert::cause::{Cause, Class};
@@ -120,6 +120,8 @@ async fn of_the_platform(app: &App, settings: &AlertSettings, unwell: &Unwell) -
         out.push(one);
     }
     out.extend(odd_issuers(app, now).await?);
+    let silent = loops::silent(app, settings).await?;
+    out.extend(silent.into_iter().map(|(name, said)| Condition::of(loops::SILENT, name, said)));
     out.extend(ours_at_risk(app).await?);
     out.extend(of_places(app).await?);
     out.extend(of_mail(app, now).await?);

@@ -61,26 +61,29 @@ struct Pump {
 impl Notifier {
     /// Hands out what is new and sends everything that is due, as long as something is; then writes.
     pub async fn round(&self) -> Result<Round, AppError> {
-        let mut round = self.pump(&CancellationToken::new(), true).await?;
+        let mut round = self.pump(&CancellationToken::new(), true, &|| ()).await?;
         round.mailed = self.write_round().await?;
         Ok(round)
     }
 
-    /// Sends to webhooks until it is told to stop, and finishes then what is under way.
-    pub async fn run_webhooks(&self, stop: CancellationToken) {
-        if let Err(error) = self.pump(&stop, false).await {
+    /// Sends to webhooks until it is told to stop, and finishes then what is under way. Says each time that it looked for what is due.
+    pub async fn run_webhooks(&self, stop: CancellationToken, looked: impl Fn() + Send + Sync) {
+        if let Err(error) = self.pump(&stop, false, &looked).await {
             tracing::warn!(error = %Chain(&error), "what is to be told could not be sent; trying again");
         }
     }
 
     /// `once`: ends when nothing is due any more, or nothing that is due can be taken.
-    async fn pump(&self, stop: &CancellationToken, once: bool) -> Result<Round, AppError> {
+    async fn pump(&self, stop: &CancellationToken, once: bool, looked: &(dyn Fn() + Sync)) -> Result<Round, AppError> {
         let mut pump = Pump::default();
         loop {
             let (before, mut more) = (pump.round, false);
             if !stop.is_cancelled() {
                 match self.look(&mut pump).await {
-                    Ok(left) => more = left,
+                    Ok(left) => {
+                        more = left;
+                        looked();
+                    }
                     Err(error) if once => return Err(error),
                     Err(error) => {
                         tracing::warn!(error = %Chain(&error), "what is to be told could not be looked for; trying again");

@@ -9,6 +9,7 @@ use super::document::{
     RenewalView, RolloutView, TenantRef,
 };
 use super::pair;
+use crate::model::alert::threshold::Life;
 use crate::model::claim::Claim;
 use crate::model::domain::{PublicProbe, RoutingMode};
 use crate::model::evidence::{Check, Evidence, Record, Verdict};
@@ -77,6 +78,8 @@ pub(super) fn view(
             issuer: c.issuer,
             not_before: c.not_before,
             not_after: c.not_after,
+            days_left: c.not_after.since(now).as_secs() / 86_400,
+            percent_left: Life { not_before: c.not_before, not_after: c.not_after }.percent_left(now),
         }),
         renewal,
         rollout,

@@ -130,6 +130,10 @@ pub struct CertificateView {
     #[schema(value_type = String, format = DateTime, example = "2027-01-15T08:00:00Z")]
     #[serde(with = "rfc3339")]
     pub not_after: Moment,
+    /// Whole days until it ends; 0 on the last day, and once it is over.
+    pub days_left: u64,
+    /// Hundredths of its lifetime that are left, rounded down.
+    pub percent_left: i64,
 }
 
 /// The renewal of the certificate in use.

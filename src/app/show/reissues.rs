@@ -59,7 +59,7 @@ fn joins(n: usize, domain_id: DomainId, tenant_id: TenantId, name: Hostname, at:
     let mut drawn = [0; 10];
     drawn[2..].copy_from_slice(&u64::try_from(n).unwrap_or(u64::MAX).to_be_bytes());
     let order_id = OrderId::mint(at, drawn);
-    let waiting = Waiting { order_id, tenant_id, lane: Lane::Bulk, not_before: at, served: 0, name };
+    let waiting = Waiting { order_id, tenant_id, lane: Lane::Bulk, not_before: at, ends: Moment::NEVER, served: 0, name };
     QueuedRow { waiting, domain_id, tenant_slug: String::new(), held_by: None }
 }
 

@@ -19,11 +19,11 @@ use super::answers;
 use crate::feed::distribution;
 use crate::feed::identity::{Feed, FeedError};
 use crate::feed::member::CREDENTIAL_MARK;
-use crate::feed::wire::{Ack, Acked, Enrol, Enrolled, Keys, Message, Recollected, Recollection};
+use crate::feed::wire::{Ack, Acked, Enrol, Enrolled, Exception, Keys, Message, Recollected, Recollection};
 use crate::mint;
 use crate::model::feed::Position;
 use crate::model::id::EdgeId;
-use crate::store::edges::{EdgeRow, EdgeStatus};
+use crate::store::edges::{EdgeRow, EdgeStatus, NotServed};
 use crate::store::feed::position;
 use crate::store::{StoreError, edges, restore};
 
@@ -208,7 +208,8 @@ async fn ack(Reader(edge): Reader, State(publisher): State<Publisher>, body: Byt
         tx.commit().await?;
         return Err(ahead.into());
     }
-    let exceptions: Vec<_> = asked.exceptions.into_iter().map(|e| (e.certificate_id, e.observed)).collect();
+    let not_served = |e: Exception| NotServed { serial: e.served(), certificate: e.certificate_id, observed: e.observed };
+    let exceptions: Vec<_> = asked.exceptions.into_iter().map(not_served).collect();
     let lost = edges::ack(&mut tx, &edge.id, cursor, &exceptions, feed.env().now()).await?;
     tx.commit().await?;
     Ok(json_answer(&Acked { lost }))

@@ -4,6 +4,7 @@
 //! - [`cause`] says why a certificate was not renewed in time; what shares a cause is one alert for the operator, with a count.
 //! - [`risk`] says whether what was last seen of a name would keep its certificate from being renewed.
 //! - [`level`] turns a condition that is looked at again and again into one rise and one end.
+//! - [`loops`] lists what goes round in a control plane, and after which silence that is missed.
 //! - [`telling`] says whether an event about an alert is still worth telling to somebody.
 //! - [`kinds`] lists what can be subscribed to.
 //!
@@ -15,6 +16,7 @@
 pub mod cause;
 pub mod kinds;
 pub mod level;
+pub mod loops;
 pub mod risk;
 pub mod telling;
 pub mod threshold;

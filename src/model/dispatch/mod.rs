@@ -3,7 +3,9 @@
 //! The walk plays the future. An order first needs room under its *own* limits (its registered domain, its name); one that has
 //! none waits there and keeps nobody else waiting. Those that have room share what the *account* may spend: lanes have
 //! guaranteed shares of the turns (renewals 5, single claims 3, bulk 2 of 10), a lane with nothing to do gives its turn to the
-//! next, and inside a lane the tenant that was served longest ago comes first, with its oldest order. What the walk gives at
+//! next, and inside a lane the tenant that was served longest ago comes first, with its oldest order. Renewals go by the end of what
+//! they replace: of a tenant the one that ends first; among tenants, what ends on an earlier day of the coming week goes before what
+//! ends later, and tenants take turns within a day and beyond the week. What the walk gives at
 //! its first moment are the grants; what it gives later are the places and times of all others. So what a page says is what
 //! will happen, if nothing else comes.
 
@@ -36,6 +38,8 @@ pub struct Waiting {
     pub lane: Lane,
     /// Not eligible before.
     pub not_before: Moment,
+    /// When the certificate ends that it renews; never, where it renews none.
+    pub ends: Moment,
     /// The turn in which its tenant was last served in this lane; 0 for never.
     pub served: u64,
     /// The name, by which its own limits are kept.
@@ -104,24 +108,24 @@ pub fn dispatch(waiting: &[Waiting], limits: &Limits, spent: &Spent, turn: u64, 
     let mut account = Account { bucket, limit: of_account };
     let mut own = OwnLimits::new(waiting, limits, spent, now);
     let mut lanes = LaneQueues::default();
-    // What may not be placed yet, soonest first; of equals the nearer lane, then the older order.
-    let mut later: BinaryHeap<Reverse<(Moment, Lane, usize)>> = waiting
+    // What may not be placed yet, soonest first; of equals the nearer lane, then what ends first, then the older order.
+    let mut later: BinaryHeap<Reverse<(Moment, Lane, Moment, usize)>> = waiting
         .iter()
         .enumerate()
         .filter(|(_, w)| w.not_before != Moment::NEVER)
-        .map(|(n, w)| Reverse((w.not_before.max(now), w.lane, n)))
+        .map(|(n, w)| Reverse((w.not_before.max(now), w.lane, w.ends, n)))
         .collect();
     let mut out = Dispatched::default();
     let (mut at, mut turn) = (now, turn);
     loop {
-        while let Some(Reverse((_, lane, n))) = later.peek().copied().filter(|Reverse((when, ..))| *when <= at) {
+        while let Some(Reverse((.., n))) = later.peek().copied().filter(|Reverse((when, ..))| *when <= at) {
             later.pop();
-            if own.admit(n, lane, at) {
-                lanes.push(n, &waiting[n]);
+            if own.admit(n, at) {
+                lanes.push(n, &waiting[n], at);
             }
         }
         for n in own.freed(at) {
-            lanes.push(n, &waiting[n]);
+            lanes.push(n, &waiting[n], at);
         }
         if lanes.is_empty() {
             let next = later.peek().map(|Reverse((when, ..))| *when).into_iter().chain(own.next_at()).min();
@@ -134,7 +138,7 @@ pub fn dispatch(waiting: &[Waiting], limits: &Limits, spent: &Spent, turn: u64, 
             at = slot;
             continue;
         }
-        let Some(n) = lanes.pop(turn) else { break };
+        let Some(n) = lanes.pop(turn, at) else { break };
         turn += 1;
         account.spend(at);
         own.spend(n, at);

@@ -19,7 +19,7 @@ struct Key {
     /// Orders that compete for the account with room here set aside for them.
     offered: u32,
     /// Orders that wait for room here.
-    line: BTreeSet<(Lane, usize)>,
+    line: BTreeSet<(Lane, Moment, usize)>,
 }
 
 impl Key {
@@ -28,8 +28,8 @@ impl Key {
     }
 
     /// Whether the room there is is somebody else's, who waits for it already and comes first.
-    fn is_spoken_for(&self, n: usize, lane: Lane) -> bool {
-        self.line.first().is_some_and(|first| *first < (lane, n))
+    fn is_spoken_for(&self, place: (Lane, Moment, usize)) -> bool {
+        self.line.first().is_some_and(|first| *first < place)
     }
 
     /// When there is room for one more than was offered; nothing while all there can be is offered: a spend tells then.
@@ -41,6 +41,8 @@ impl Key {
 
 /// One order.
 struct Item {
+    /// Where it stands in a line: its lane, and when the certificate ends that it renews.
+    rank: (Lane, Moment),
     keys: Vec<usize>,
     held_by: Option<LimitName>,
     room_at: Moment,
@@ -72,15 +74,16 @@ impl OwnLimits {
             });
             let of_order: Vec<usize> = of_order.collect();
             let held_by = of_order.iter().map(|k| &keys[*k]).find(|key| !key.has_room(now)).map(|key| key.name);
-            items.push(Item { keys: of_order, held_by, room_at: Moment::default() });
+            items.push(Item { rank: (w.lane, w.ends), keys: of_order, held_by, room_at: Moment::default() });
         }
         OwnLimits { keys, items, refills: BinaryHeap::new() }
     }
 
     /// Whether the order has room under all its limits, which is then set aside; else it waits in the line of the limit that
     /// has room last. Who comes in the moment in which there is room again comes after those who waited for it.
-    pub(super) fn admit(&mut self, n: usize, lane: Lane, at: Moment) -> bool {
-        let taken = |key: &Key| !key.has_room(at) || key.is_spoken_for(n, lane);
+    pub(super) fn admit(&mut self, n: usize, at: Moment) -> bool {
+        let (lane, ends) = self.items[n].rank;
+        let taken = |key: &Key| !key.has_room(at) || key.is_spoken_for((lane, ends, n));
         let full = self.items[n].keys.iter().copied().filter(|k| taken(&self.keys[*k]));
         let last = full.max_by_key(|k| self.keys[*k].next_room().unwrap_or(Moment::NEVER));
         let item = &mut self.items[n];
@@ -92,7 +95,7 @@ impl OwnLimits {
             return true;
         };
         item.held_by = item.held_by.or(Some(self.keys[k].name));
-        self.keys[k].line.insert((lane, n));
+        self.keys[k].line.insert((lane, ends, n));
         self.await_room(k, at);
         false
     }
@@ -115,9 +118,9 @@ impl OwnLimits {
         while let Some(Reverse((_, k))) = self.refills.peek().copied().filter(|Reverse((when, _))| *when <= at) {
             self.refills.pop();
             while self.keys[k].has_room(at)
-                && let Some((lane, n)) = self.keys[k].line.pop_first()
+                && let Some((.., n)) = self.keys[k].line.pop_first()
             {
-                if self.admit(n, lane, at) {
+                if self.admit(n, at) {
                     freed.push(n);
                 }
             }

@@ -27,6 +27,7 @@ fn waiting(n: u16, tenant: u8, lane: Lane, not_before: Moment, name: &str) -> Wa
         tenant_id: TenantId::mint(Moment::default(), [tenant; 10]),
         lane,
         not_before,
+        ends: Moment::NEVER,
         served: 0,
         name: Hostname::trusted(name),
     }
@@ -38,6 +39,53 @@ fn alone(n: u16, tenant: u8, lane: Lane, not_before: Moment) -> Waiting {
 }
 
 const NOW: Moment = Moment::from_secs(10_000);
+const DAY: Duration = Duration::from_secs(86_400);
+const HOUR: Duration = Duration::from_secs(3_600);
+
+/// A renewal of what ends so much later.
+fn renewal(n: u16, tenant: u8, left: Duration) -> Waiting {
+    Waiting { ends: NOW + left, ..alone(n, tenant, Lane::Renewal, NOW) }
+}
+
+/// The numbers of the renewals in the order in which they are served.
+fn served(all: &[Waiting]) -> Vec<usize> {
+    let d = dispatch(all, &limits(), &Spent::new(), 0, NOW);
+    let order = d.grants.iter().chain(d.places.iter().map(|p| &p.order_id));
+    order.map(|id| all.iter().position(|w| w.order_id == *id).unwrap()).collect()
+}
+
+/// B63: certificates of six days wait beside those of ninety, and a renewal that failed comes back as a new order.
+#[test]
+fn b63_what_ends_first_is_renewed_first_whoever_waits_longer() {
+    let mut all: Vec<Waiting> = (0..30).map(|n| renewal(n, 1, DAY * 25)).collect();
+    all.push(renewal(30, 1, DAY * 2));
+    all.push(renewal(31, 1, HOUR * 9));
+    all.push(renewal(32, 2, DAY * 6));
+    assert_eq!(&served(&all)[..4], [31, 30, 32, 0], "the retry with nine hours left is the newest of all");
+}
+
+#[test]
+fn tenants_take_turns_within_a_day_and_beyond_the_week() {
+    let mut all: Vec<Waiting> = (0..4).map(|n| renewal(n, 1, DAY * 5 + HOUR)).collect();
+    all.push(renewal(4, 2, DAY * 5 + HOUR * 20));
+    assert_eq!(served(&all), [0, 4, 1, 2, 3], "on the same day nobody is first for an hour");
+    let mut all: Vec<Waiting> = (0..4).map(|n| renewal(n, 1, DAY * 8)).collect();
+    all.push(renewal(4, 2, DAY * 80));
+    assert_eq!(served(&all), [0, 4, 1, 2, 3], "and there is time for both");
+    let mut all: Vec<Waiting> = (0..4).map(|n| renewal(n, 1, DAY * 4)).collect();
+    all.push(renewal(4, 2, DAY * 5 + HOUR));
+    assert_eq!(served(&all), [0, 1, 2, 3, 4], "there is not");
+}
+
+/// What is far today is near when its turn is foretold for later.
+#[test]
+fn what_comes_nearer_while_it_waits_is_foretold_so() {
+    // Ten at once, then one in ten seconds: tenant 2 comes into the week after 25 of them.
+    let mut all: Vec<Waiting> = (0..20).map(|n| renewal(n, 1, DAY * 30)).collect();
+    all.extend((20..22).map(|n| Waiting { served: 90, ..renewal(n, 2, DAY * 7 + Duration::from_secs(25)) }));
+    let order = served(&all);
+    assert_eq!(&order[10..15], [10, 11, 20, 21, 12], "{order:?}");
+}
 
 #[test]
 fn lanes_share_turns_and_tenants_take_turns() {
@@ -156,15 +204,17 @@ impl Counting {
 }
 
 fn any_queue() -> impl Strategy<Value = Vec<Waiting>> {
-    let one = (0_u8..4, 0_usize..3, 0_i64..400, 0_u8..5, 0_u8..3, 0_u64..40);
+    let one = (0_u8..4, 0_usize..3, 0_i64..400, 0_u8..5, 0_u8..3, 0_u64..40, 0_u64..12);
     proptest::collection::vec(one, 0..80).prop_map(|kinds| {
         let mut served: BTreeMap<(u8, usize), u64> = BTreeMap::new();
-        let each = kinds.into_iter().enumerate().map(|(i, (tenant, lane, after, domain, label, turn))| {
+        let each = kinds.into_iter().enumerate().map(|(i, (tenant, lane, after, domain, label, turn, days))| {
             let name = format!("l{label}.d{domain}.example");
             // Half of them may go at once.
             let not_before = NOW + Duration::from_secs(u64::try_from((after - 200).max(0)).unwrap());
             let served = *served.entry((tenant, lane)).or_insert(turn);
-            Waiting { served, ..waiting(u16::try_from(i).unwrap(), tenant, Lane::ALL[lane], not_before, &name) }
+            let lane = Lane::ALL[lane];
+            let ends = if lane == Lane::Renewal { NOW + DAY * u32::try_from(days).unwrap() } else { Moment::NEVER };
+            Waiting { served, ends, ..waiting(u16::try_from(i).unwrap(), tenant, lane, not_before, &name) }
         });
         each.collect()
     })
@@ -215,6 +265,21 @@ proptest! {
                 prop_assert!(room <= p.eta);
             }
         }
+    }
+
+    /// Whenever one is served, none that waits ends on an earlier day of the week to come.
+    #[test]
+    fn no_renewal_waits_for_one_that_ends_on_a_later_day(ends in proptest::collection::vec((0_u8..4, 0_u64..300), 1..60)) {
+        let all: Vec<Waiting> = (0..).zip(&ends).map(|(n, (tenant, hours))| renewal(n, *tenant, HOUR * u32::try_from(*hours).unwrap())).collect();
+        let d = dispatch(&all, &limits(), &Spent::new(), 0, NOW);
+        let day = |w: &Waiting, at: Moment| w.ends.since(at).as_secs().div_ceil(86_400).min(8);
+        let mut left: HashMap<&OrderId, &Waiting> = all.iter().map(|w| (&w.order_id, w)).collect();
+        let turns = d.grants.iter().map(|id| (id, NOW)).chain(d.places.iter().map(|p| (&p.order_id, p.eta)));
+        for (id, at) in turns {
+            let one = left.remove(id).unwrap();
+            prop_assert!(left.values().all(|other| day(one, at) <= day(other, at)));
+        }
+        prop_assert!(left.is_empty());
     }
 
     /// The told time is the time, where a registered domain is one tenant's.

@@ -37,7 +37,7 @@ pub(in crate::store) const PAGE: usize = 1_000;
 pub async fn waiting(tx: &mut Tx, issuer: &IssuerId) -> StoreResult<Vec<QueuedRow>> {
     let mut all: Vec<QueuedRow> = Vec::new();
     loop {
-        let query = sql("SELECT o.id, o.lane, o.not_before, o.domain_id, o.held_by, o.tenant_id, d.hostname, t.slug, \
+        let query = sql("SELECT o.id, o.lane, o.not_before, o.domain_id, o.held_by, o.tenant_id, o.ends_at, d.hostname, t.slug, \
                COALESCE(u.served, 0) AS served \
              FROM orders o JOIN domains d ON d.id = o.domain_id JOIN tenants t ON t.id = o.tenant_id AND t.status <> 'deleted' \
                LEFT JOIN turns u ON u.issuer_id = o.issuer_id AND u.lane = o.lane AND u.tenant_id = o.tenant_id \

@@ -87,7 +87,7 @@ metrics! {
     DNS_PACKETS = counter("dns_packets", "`to`: resolver, server", "Questions sent by UDP and TCP, those sent again included: to our resolvers, and to zones' own servers.");
     REARMED = counter("sweep_rearmed", "", "Domains that were due without an alarm and got a new one.");
     SWEEP_AGE = seconds("sweep_age", Kind::Gauge, "", "Since the sweep last did its work; -1 before the first.");
-    DATABASE_UP = gauge("database_up", "", "1 when the gauges below were read, 0 when the database did not answer; then they are the last ones read.");
+    DATABASE_UP = gauge("database_up", "", "1 when the gauges below were read, 0 when the database did not answer; then they are the last ones read, and the ages of pulses grow.");
     DOMAINS = gauge("domains", "`claim`: awaiting_dns, queued, live, releasing, released, expired, withdrawn", "Domains, by their claim.");
     ORDERS_WAITING = gauge("orders_waiting", "`lane`: renewal, single, bulk", "Orders that wait for a grant.");
     OVERDUE = seconds("domain_overdue", Kind::Gauge, "", "How long the longest overdue domain has been due without anybody working on it.");
@@ -98,12 +98,14 @@ metrics! {
     EDGES_BEHIND = gauge("edges_behind", "", "Counted edges that have not confirmed the feed's last change.");
     EDGES_LAG = gauge("edges_lag", "", "Changes that the counted edge furthest behind has yet to confirm.");
     DAYS_TO_EXPIRY = gauge("certificates_ending", "`within`: ended, 1d, 7d, 14d, 30d, later", "Live names by when their certificate ends; each is counted once.");
-    ALERTS_OPEN = gauge("alerts_open", "`kind`: certificate_ending, certificates_ending, renewal_at_risk, renewals_at_risk, workers_stopped, work_overdue, edges_missing, issuer_unwell, challenge_type_missing, clock_differs, webhook_disabled, webhook_unusable, mail_late, mail_given_up", "Alerts that are open.");
+    ALERTS_OPEN = gauge("alerts_open", "`kind`: certificate_ending, certificates_ending, renewal_at_risk, renewals_at_risk, workers_stopped, loop_silent, work_overdue, edges_missing, issuer_unwell, challenge_type_missing, clock_differs, webhook_disabled, webhook_unusable, mail_late, mail_given_up", "Alerts that are open.");
     DELIVERIES = counter("deliveries", "`channel`: webhook, mail; `outcome`: delivered, failed", "Tries to deliver something, by how they ended.");
     DELIVERIES_PENDING = gauge("deliveries_pending", "`channel`: webhook, mail", "What waits to be delivered, those of switched-off webhooks not counted.");
     DELIVERY_OLDEST = seconds("delivery_oldest_pending", Kind::Gauge, "`channel`: webhook, mail", "How long the oldest of these waits.");
     WEBHOOKS_OFF = gauge("webhooks_switched_off", "", "Webhooks that failed for days, or said that they are gone.");
     WORKERS_PULSE = seconds("workers_pulse_age", Kind::Gauge, "", "Since the workers of any process last went round; -1 before the first time.");
+    LOOP_AGE = seconds("loop_pulse_age", Kind::Gauge, "`loop`: accounts, alerts, clocks, dispatcher, domain_connect, import_lap, imports, mail, names_at_rest, off_boarding, old_deliveries, relay, remembered, renewal_windows, replacements, revocations, routine_looks, webhooks", "Since this loop of any process last went round and did its work; -1 where no process runs it.");
+    LOOP_LIMIT = seconds("loop_pulse_limit", Kind::Gauge, "`loop`: as above", "The age from which on that loop counts as silent.");
     ALERTS_AGE = seconds("alerts_pass_age", Kind::Gauge, "", "Since this process last looked for alerts; -1 before the first time.");
     CONTROL_BUILD = gauge("control_build", "`version`", "1; says which release runs.");
 }

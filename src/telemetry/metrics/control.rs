@@ -1,6 +1,7 @@
 //! What a control plane counts, and the gauges that are read from its database.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use prometheus_client::metrics::counter::Counter;
@@ -12,6 +13,7 @@ use prometheus_client::registry::Registry;
 use super::catalogue as names;
 use super::labels::{One, Three, Two, build, class, counters, gauges, times, times_by};
 use super::register::{register, registry, text};
+use crate::model::alert::loops::{LOOPS, SWEEP};
 use crate::model::moment::Moment;
 
 /// How a step through the one door ended.
@@ -34,12 +36,13 @@ const LOOK_LANES: [&str; 4] = ["check_now", "single", "routine", "bulk"];
 const PACKETS_TO: [&str; 2] = ["resolver", "server"];
 const EDGE_STATES: [&str; 4] = ["counted", "silent", "lost", "drained"];
 const WITHIN: [&str; 6] = ["ended", "1d", "7d", "14d", "30d", "later"];
-const ALERT_KINDS: [&str; 14] = [
+const ALERT_KINDS: [&str; 15] = [
     "certificate_ending",
     "certificates_ending",
     "renewal_at_risk",
     "renewals_at_risk",
     "workers_stopped",
+    "loop_silent",
     "work_overdue",
     "edges_missing",
     "issuer_unwell",
@@ -91,8 +94,8 @@ pub struct Census {
     pub oldest: Vec<(String, Option<Moment>)>,
     /// Webhooks that are switched off for their failures.
     pub webhooks_off: i64,
-    /// When workers last went round.
-    pub pulse: Option<Moment>,
+    /// When the sweep and each loop last went round.
+    pub pulses: Vec<(String, Moment)>,
 }
 
 /// The meters of one control plane.
@@ -129,6 +132,10 @@ pub struct ControlMeters {
     oldest: Family<One, Gauge<f64, AtomicU64>>,
     webhooks_off: Gauge,
     pulse: Gauge<f64, AtomicU64>,
+    loop_age: Family<One, Gauge<f64, AtomicU64>>,
+    loop_limit: Family<One, Gauge<f64, AtomicU64>>,
+    /// As last read: the ages grow while the database says nothing.
+    pulses: Mutex<Vec<(String, Moment)>>,
     watched_at: AtomicI64,
     watch_age: Gauge<f64, AtomicU64>,
 }
@@ -167,6 +174,9 @@ impl Default for ControlMeters {
             oldest: gauges("channel", &CHANNELS),
             webhooks_off: Gauge::default(),
             pulse: Gauge::default(),
+            loop_age: Family::default(),
+            loop_limit: Family::default(),
+            pulses: Mutex::default(),
             watched_at: AtomicI64::new(i64::MIN),
             watch_age: Gauge::default(),
         };
@@ -174,6 +184,10 @@ impl Default for ControlMeters {
             for outcome in DELIVERY_OUTCOMES {
                 drop(meters.deliveries.get_or_create(&[("channel", channel), ("outcome", outcome)]));
             }
+        }
+        for one in LOOPS {
+            meters.loop_age.get_or_create(&[("loop", one.name)]).set(-1.0);
+            meters.loop_limit.get_or_create(&[("loop", one.name)]).set(one.silence().as_secs_f64());
         }
         let mut r = std::mem::take(&mut meters.registry);
         register(&mut r, &names::API_REQUESTS, meters.api.clone());
@@ -205,6 +219,8 @@ impl Default for ControlMeters {
         register(&mut r, &names::DELIVERY_OLDEST, meters.oldest.clone());
         register(&mut r, &names::WEBHOOKS_OFF, meters.webhooks_off.clone());
         register(&mut r, &names::WORKERS_PULSE, meters.pulse.clone());
+        register(&mut r, &names::LOOP_AGE, meters.loop_age.clone());
+        register(&mut r, &names::LOOP_LIMIT, meters.loop_limit.clone());
         register(&mut r, &names::ALERTS_AGE, meters.watch_age.clone());
         register(&mut r, &names::CONTROL_BUILD, build());
         meters.registry = r;
@@ -293,6 +309,7 @@ impl ControlMeters {
         self.sweep_age.set(self.swept_at().map_or(-1.0, |at| now.since(at).as_secs_f64()));
         let watched = self.watched_at.load(Ordering::Relaxed);
         self.watch_age.set(if watched == i64::MIN { -1.0 } else { now.since(Moment::from_micros(watched)).as_secs_f64() });
+        self.set_pulses(census, now);
         self.database_up.set(census.is_some().into());
         let Some(census) = census else { return };
         set_all(&self.domains, "claim", &CLAIMS, &census.domains);
@@ -316,7 +333,21 @@ impl ControlMeters {
             self.oldest.get_or_create(&[("channel", channel)]).set(age);
         }
         self.webhooks_off.set(census.webhooks_off);
-        self.pulse.set(census.pulse.map_or(-1.0, |at| now.since(at).as_secs_f64()));
+    }
+
+    fn set_pulses(&self, census: Option<&Census>, now: Moment) {
+        let mut known = self.pulses.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(census) = census {
+            known.clone_from(&census.pulses);
+        }
+        let age = |name: &str| {
+            let at = known.iter().find(|(of, _)| of == name).map(|(_, at)| *at);
+            at.map_or(-1.0, |at| now.since(at).as_secs_f64())
+        };
+        self.pulse.set(age(SWEEP));
+        for one in LOOPS {
+            self.loop_age.get_or_create(&[("loop", one.name)]).set(age(one.name));
+        }
     }
 
     /// What is scraped.
@@ -369,5 +400,26 @@ mod tests {
             assert!(text.lines().any(|l| l == line), "{line} in {text}");
         }
         assert!(!text.contains("unheard"));
+    }
+
+    /// What is known of a pulse grows old, whether the database says something or not.
+    #[test]
+    fn a_pulse_grows_older_while_the_database_says_nothing() {
+        let meters = ControlMeters::default();
+        let scraped = |census, secs, line: &str| {
+            meters.set(census, Moment::from_secs(secs));
+            let text = meters.text();
+            assert!(text.lines().any(|l| l == line), "{line} in {text}");
+        };
+        let listed = names::LOOP_AGE.labels.trim_start_matches("`loop`: ");
+        assert_eq!(listed.split(", ").collect::<Vec<_>>(), LOOPS.iter().map(|l| l.name).collect::<Vec<_>>());
+        scraped(None, 5, "nameplate_loop_pulse_age_seconds{loop=\"relay\"} -1.0");
+        scraped(None, 5, "nameplate_loop_pulse_limit_seconds{loop=\"clocks\"} 6000.0");
+        let pulses = vec![("relay".to_owned(), Moment::from_secs(7)), ("sweep".to_owned(), Moment::from_secs(8))];
+        let census = Census { pulses, ..Census::default() };
+        scraped(Some(&census), 10, "nameplate_loop_pulse_age_seconds{loop=\"relay\"} 3.0");
+        scraped(None, 40, "nameplate_loop_pulse_age_seconds{loop=\"relay\"} 33.0");
+        scraped(None, 40, "nameplate_workers_pulse_age_seconds 32.0");
+        scraped(Some(&Census::default()), 41, "nameplate_loop_pulse_age_seconds{loop=\"relay\"} -1.0");
     }
 }

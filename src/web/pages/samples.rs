@@ -159,6 +159,8 @@ fn live() -> DomainView {
         issuer: Some("letsencrypt".into()),
         not_before: ago(3600),
         not_after: NOW + Duration::from_secs(89 * 86_400),
+        days_left: 89,
+        percent_left: 99,
     });
     view.order = Some(OrderView {
         purpose: "first".into(),

@@ -159,7 +159,7 @@ impl World {
         let (feed, stopped) = (self.feed.clone(), stop.clone());
         let serve = tokio::spawn(async move { feed.serve(listener, stopped).await });
         let (feed, stopped) = (self.feed.clone(), stop.clone());
-        let relay = tokio::spawn(async move { feed.run_relay(stopped).await });
+        let relay = tokio::spawn(async move { feed.run_relay(stopped, || ()).await });
         self.served = Some((stop, serve, relay));
     }
 

@@ -14,6 +14,7 @@ pub mod invariants;
 pub mod live_origin;
 pub mod manifest;
 pub mod met;
+pub mod probed;
 pub mod processes;
 pub mod renewals;
 pub mod rig;

@@ -109,6 +109,8 @@ texts! {
     of_days(used, days) = "{used} of {days} days are over.";
     valid_from = "Valid from";
     valid_until = "Valid until";
+    life_left = "Left of its life";
+    life_left_is(percent, days) = "{percent} %, whole days: {days}";
     issuer = "Issuer";
     serial = "Serial";
     names = "Names";
