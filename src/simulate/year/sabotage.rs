@@ -16,6 +16,10 @@ pub(super) async fn at(run: &mut Run, day: u32) -> Result<(), SimulationError> {
     if what.stops_renewals() {
         put_off(run).await?;
     }
+    if what == Sabotage::SilenceTheLeft {
+        let stmt = sql("UPDATE webhook_endpoints SET disabled_at = 0, disabled_why = 'asked' WHERE tenant_id IS NOT NULL");
+        run.world.app.store.execute(stmt).await?;
+    }
     if day > DAY {
         return Ok(());
     }
@@ -46,7 +50,7 @@ pub(super) async fn at(run: &mut Run, day: u32) -> Result<(), SimulationError> {
         }
         Sabotage::SwallowAlerts => run.receiver.swallow(),
         Sabotage::DoubleAlerts => run.receiver.double(),
-        Sabotage::StopRenewals => {}
+        Sabotage::SilenceTheLeft | Sabotage::StopRenewals => {}
     }
     Ok(())
 }
