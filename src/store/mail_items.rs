@@ -21,6 +21,8 @@ pub struct ItemRow {
     pub refusals: i64,
     /// Whether the address is a contact of that tenant still, and this concerns the tenant; nothing is said of operators.
     pub is_contact: bool,
+    /// Whether that tenant left.
+    pub left: bool,
 }
 
 /// Addresses after `after` with something due that nobody is writing, and that are not left alone because a try failed. Only
@@ -55,7 +57,9 @@ pub async fn take(tx: &mut Tx, to: &str, now: Moment, until: Moment) -> StoreRes
            CAST(CASE WHEN EXISTS (SELECT 1 FROM contacts c JOIN tenants t ON t.id = c.tenant_id \
              WHERE c.tenant_id = m.whose AND c.email = m.address \
                AND (t.status <> 'deleted' OR $3 LIKE '%,' || e.kind || ',%' AND EXISTS (SELECT 1 FROM holdings h \
-                 WHERE h.tenant_id = t.id AND h.state = 'quarantined'))) THEN 1 ELSE 0 END AS BIGINT) AS wanted \
+                 WHERE h.tenant_id = t.id AND h.state = 'quarantined'))) THEN 1 ELSE 0 END AS BIGINT) AS wanted, \
+           CAST(CASE WHEN EXISTS (SELECT 1 FROM tenants g WHERE g.id = m.whose AND g.status = 'deleted') THEN 1 ELSE 0 END AS BIGINT) \
+             AS departed \
          FROM mail_items m JOIN events e ON e.id = m.event_id LEFT JOIN domains d ON d.id = e.domain_id \
          WHERE m.address = $1 AND m.state = 'pending' AND m.leased_until = $2 ORDER BY m.position",
     );
@@ -75,6 +79,7 @@ fn item(row: &Row) -> StoreResult<ItemRow> {
         attempts: row.int("attempts")?,
         refusals: row.int("refusals")?,
         is_contact: row.int("wanted")? == 1,
+        left: row.int("departed")? == 1,
     })
 }
 

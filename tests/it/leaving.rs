@@ -166,6 +166,7 @@ async fn a_tenant_that_left_hears_of_its_names_until_the_last_is_free() {
         let mail = world.mail("dns@acme.test", mails);
         let record = "delete the CNAME record of a.acme.test that leads to acme.app.example";
         assert_eq!(mail.matches(record).count(), 2, "{kind:?}: {mail}");
+        assert!(mail.contains("when their account ended") && !mail.contains("Whoever manages them"), "{kind:?}: {mail}");
         let served = sql("SELECT cause FROM events WHERE kind = 'active' AND domain_id = $1").bind(third.as_str());
         let served = world.rig().app.store.query(served).await.unwrap()[0].text("cause").unwrap();
         assert!(mail.contains("c.acme.test") && !mail.contains(&served), "{kind:?}: {served} in {mail}");

@@ -17,8 +17,12 @@ pub(super) async fn at(run: &mut Run, day: u32) -> Result<(), SimulationError> {
         put_off(run).await?;
     }
     if what == Sabotage::SilenceTheLeft {
-        let stmt = sql("UPDATE webhook_endpoints SET disabled_at = 0, disabled_why = 'asked' WHERE tenant_id IS NOT NULL");
-        run.world.app.store.execute(stmt).await?;
+        // As where places go with their tenant, and not with its last name.
+        let theirs = sql(
+            "DELETE FROM deliveries WHERE endpoint_id IN (SELECT id FROM webhook_endpoints WHERE tenant_id IS NOT NULL)",
+        );
+        run.world.app.store.execute(theirs).await?;
+        run.world.app.store.execute(sql("DELETE FROM webhook_endpoints WHERE tenant_id IS NOT NULL")).await?;
     }
     if day > DAY {
         return Ok(());
