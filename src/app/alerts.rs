@@ -3,6 +3,7 @@
 //! A pass looks at rows alone, so that it is right whatever any job did or did not do, and may run in any process at any time:
 //! an alert's unique row decides who raises it, and its event is written in the same transaction.
 
+mod lasting;
 mod loops;
 mod names;
 mod platform;

@@ -15,9 +15,9 @@ use crate::model::domain::Domain;
 use crate::model::evidence::Check;
 use crate::model::id::{DomainId, EventId, TenantId};
 use crate::model::letting_go::Leads;
+use crate::model::letting_go::records::{self, Left};
 use crate::model::look::{Ask, Depth};
 use crate::model::moment::Moment;
-use crate::model::reason::Reason;
 use crate::model::tenant::Tenant;
 use crate::store::offboarding::{self, Progress};
 use crate::store::{Store, StoreError, tenants};
@@ -159,10 +159,10 @@ pub async fn dangling(app: &App, tenant: &TenantId, after: Option<&DomainId>, li
         .collect()
         .await;
     let mut out = LookedAt { looked, next, ..LookedAt::default() };
-    for (domain, (way, observed)) in seen {
+    for (domain, way) in seen {
         let hostname = domain.hostname.to_string();
-        match way.map_or(Leads::Unknown, Leads::of) {
-            Leads::Here => out.dangling.push(Dangling { domain: domain.id, hostname, observed }),
+        match way.leads {
+            Leads::Here => out.dangling.push(Dangling { domain: domain.id, hostname, observed: way.observed }),
             Leads::Unknown => out.unknown.push(hostname),
             Leads::Elsewhere => {}
         }
@@ -170,13 +170,25 @@ pub async fn dangling(app: &App, tenant: &TenantId, after: Option<&DomainId>, li
     Ok(out)
 }
 
-/// What DNS says of the way of a former name, and what was seen of it: one look through one resolver.
-pub(super) async fn look(app: &App, domain: &Domain) -> (Option<Reason>, Vec<String>) {
+/// What DNS says of the way of a former name.
+pub(super) struct Way {
+    /// Where it leads.
+    pub(super) leads: Leads,
+    /// What was seen of it, one line a fact.
+    pub(super) observed: Vec<String>,
+    /// The records at the name by which it leads here, if it does.
+    pub(super) records: Vec<Left>,
+}
+
+/// One look at the way of a former name, through one resolver.
+pub(super) async fn look(app: &App, domain: &Domain) -> Way {
     let mut question = Ask::new(domain.hostname.clone(), app.settings.platform.clone());
     question.depth = Depth::Routine;
     question.turn.tenant = Some(domain.tenant_id.clone());
     question.routing = Some(ask::routing(app, domain));
     let seen = app.look.look(&question).await;
     let finding = checks::judge(&question, &seen).into_iter().find(|f| f.check == Check::Routing);
-    finding.map_or((None, Vec::new()), |f| (Some(f.reason), f.observed))
+    let (leads, observed) = finding.map_or((Leads::Unknown, Vec::new()), |f| (Leads::of(f.reason), f.observed));
+    let records = records::leading_here(domain.hostname.as_str(), &question.platform, &seen);
+    Way { leads, observed, records }
 }

@@ -6,11 +6,12 @@ use std::time::Duration;
 use futures::stream::{self, StreamExt as _};
 use serde_json::json;
 
-use super::{App, AppError, offboard};
+use super::offboard::{self, Way};
+use super::{App, AppError};
 use crate::mint;
 use crate::model::alert::kinds::{NAME_DANGLES, NAME_LET_GO};
 use crate::model::id::EventId;
-use crate::model::letting_go::{Leads, Step};
+use crate::model::letting_go::{Step, records};
 use crate::model::moment::Moment;
 use crate::model::outcome::NewEvent;
 use crate::store::resting::{self, RestingRow};
@@ -43,8 +44,8 @@ pub async fn round(app: &App) -> Result<Round, AppError> {
     let full = i64::try_from(due.len()).is_ok_and(|n| n == BATCH);
     let seen: Vec<_> = stream::iter(due).map(|row| look(app, row)).buffered(AT_ONCE).collect().await;
     let mut round = Round { looked: seen.len(), next: full.then(|| app.env.now()), ..Round::default() };
-    for (row, leads, observed) in seen {
-        match concluded(app, &row, leads, &observed).await {
+    for (row, way) in seen {
+        match concluded(app, &row, &way).await {
             Ok(Some(Step::Free)) => round.freed += 1,
             Ok(Some(Step::Remind)) => round.reminded += 1,
             Ok(_) => {}
@@ -58,19 +59,19 @@ pub async fn round(app: &App) -> Result<Round, AppError> {
     Ok(round)
 }
 
-async fn look(app: &App, row: RestingRow) -> (RestingRow, Leads, Vec<String>) {
-    let (way, observed) = offboard::look(app, &row.former).await;
-    (row, way.map_or(Leads::Unknown, Leads::of), observed)
+async fn look(app: &App, row: RestingRow) -> (RestingRow, Way) {
+    let way = offboard::look(app, &row.former).await;
+    (row, way)
 }
 
 /// Records what a look came to, with the event that tells of it; nothing when the name rests no longer.
-async fn concluded(app: &App, row: &RestingRow, leads: Leads, observed: &[String]) -> Result<Option<Step>, AppError> {
+async fn concluded(app: &App, row: &RestingRow, way: &Way) -> Result<Option<Step>, AppError> {
     let now = app.env.now();
-    let (after, step, next) = row.resting.seen(leads, now);
+    let (after, step, next) = row.resting.seen(way.leads, now);
     let mut tx = app.store.begin().await?;
     // Claims first and the holding after them, as every step does.
     let told = match step {
-        Step::Remind => Some(dangles(row, observed)),
+        Step::Remind => Some(dangles(row, way)),
         Step::LetUsGo { told: true } => Some(let_us_go(row)),
         Step::Rest | Step::LetUsGo { told: false } | Step::Free => None,
     };
@@ -102,19 +103,19 @@ async fn tell(app: &App, tx: &mut Tx, row: &RestingRow, event: &NewEvent, now: M
     Ok(())
 }
 
-fn dangles(row: &RestingRow, observed: &[String]) -> NewEvent {
+fn dangles(row: &RestingRow, way: &Way) -> NewEvent {
     let (name, target) = (&row.former.hostname, &row.former.target);
     NewEvent {
         kind: NAME_DANGLES,
         actor: "nameplate".to_owned(),
         cause: format!(
-            "{name} was let go of on {} and its DNS still leads here: delete the record of {name} that leads to {target}, or point it \
-             to where the name is used now",
-            row.resting.since.in_words()
+            "{name} was let go of on {} and its DNS still leads here: delete {}, or point it to where the name is used now",
+            row.resting.since.in_words(),
+            records::in_words(name.as_str(), &way.records, target)
         ),
         detail: json!({
-            "hostname": name, "domain": row.former.id, "target": target, "observed": observed,
-            "let_go_at": row.resting.since.rfc3339(),
+            "hostname": name, "domain": row.former.id, "target": target, "observed": way.observed,
+            "records": way.records.iter().map(|r| format!("{} {}", r.kind, r.value)).collect::<Vec<_>>(), "let_go_at": row.resting.since.rfc3339(),
         }),
     }
 }

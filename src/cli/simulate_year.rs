@@ -80,12 +80,13 @@ fn print(report: &YearReport, out: &mut Out<'_>) -> std::io::Result<()> {
         many(report.invariant_violations, "violation")
     ))?;
     out.line(&format!(
-        "{} taken: {} missing, {} twice, {} untrue; the slowest of a threshold came after {:.0} s.",
+        "{} taken: {} missing, {} twice, {} untrue; the slowest of a threshold came after {:.0} s, where a process died on the way after {:.0} s.",
         many(report.webhooks, "webhook"),
         report.alerts_missed,
         report.alerts_doubled,
         report.alerts_untrue,
-        report.slowest_alert_s
+        report.slowest_alert_s,
+        report.slowest_alert_after_crash_s
     ))?;
     for (kind, n) in &report.events {
         let kind = serde_json::to_value(kind).unwrap_or_default();

@@ -5,6 +5,8 @@
 //! frees no name and reminds nobody. How to get it wrong: free a name on one look, or on looks that all fell into one outage of a
 //! resolver.
 
+pub mod records;
+
 use std::time::Duration;
 
 use super::evidence::Tie;

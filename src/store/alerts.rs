@@ -150,11 +150,14 @@ pub async fn by_cause(store: &Store, kind: &str) -> StoreResult<Vec<(String, i64
         .collect()
 }
 
-/// On which days since 1970 the certificates end that open alerts are about, by cause.
+/// On which days since 1970 the certificates end that open alerts are about, by cause: of each domain one, what is known
+/// to keep it from being renewed before that it ends.
 pub async fn days_by_cause(store: &Store, until: Moment) -> StoreResult<Vec<(i64, String, i64)>> {
     let stmt = sql("SELECT c.not_after / 86400000000 AS day, a.cause, count(*) AS n FROM alerts a \
-         JOIN certificates c ON c.id = a.certificate_id \
+         JOIN domains d ON d.id = a.domain_id JOIN certificates c ON c.id = COALESCE(a.certificate_id, d.certificate_id) \
          WHERE a.resolved_at IS NULL AND a.domain_id IS NOT NULL AND c.not_after < $1 \
+           AND NOT EXISTS (SELECT 1 FROM alerts b WHERE b.domain_id = a.domain_id AND b.resolved_at IS NULL \
+             AND (b.kind > a.kind OR b.kind = a.kind AND b.id < a.id)) \
          GROUP BY c.not_after / 86400000000, a.cause");
     let rows = store.query(stmt.bind(until)).await?;
     rows.iter().map(|row| Ok((row.int("day")?, row.text("cause")?, row.int("n")?))).collect()
@@ -180,7 +183,13 @@ pub fn count(id: &AlertId, many: i64, said: &str) -> Stmt {
         .bind(said)
 }
 
-/// It is told again, as it is worse by now; one row changes, for whoever was first.
+/// When it was told last.
+pub async fn told_at(tx: &mut Tx, a: &AlertRow) -> StoreResult<Option<Moment>> {
+    let stmt = sql("SELECT at FROM events WHERE id = $1").bind(a.raised_event.as_str());
+    tx.fetch_optional(stmt).await?.map(|row| row.moment("at")).transpose()
+}
+
+/// It is told again, as it is worse by now or has lasted; one row changes, for whoever was first.
 pub fn tell_again(a: &AlertRow, many: i64, threshold: i64, said: &str, event: &EventId) -> Stmt {
     sql(
         "UPDATE alerts SET many = $2, told_many = $2, told_threshold = $3, said = $4, raised_event = $5, clear_since = NULL \

@@ -4,7 +4,7 @@ use super::webhooks::WebhookRow;
 use super::{Row, Stmt, Store, StoreResult, Tx, sql, webhooks};
 use crate::model::alert::kinds;
 use crate::model::email::ContactKind;
-use crate::model::id::{EventId, WebhookId};
+use crate::model::id::{EventId, TenantId, WebhookId};
 use crate::model::moment::Moment;
 
 /// A delivery.
@@ -98,13 +98,15 @@ fn to_places(from: i64, upto: i64, now: Moment) -> Stmt {
          FROM events e JOIN webhook_endpoints w ON w.tenant_id IS NULL OR w.tenant_id = e.tenant_id \
          LEFT JOIN tenants t ON t.id = w.tenant_id \
          WHERE e.position > $1 AND e.position <= $2 AND e.position > w.from_position AND e.kind <> $4 \
-           AND COALESCE(t.status, 'active') <> 'deleted' \
+           AND (COALESCE(t.status, 'active') <> 'deleted' OR $5 LIKE '%,' || e.kind || ',%' AND EXISTS (SELECT 1 \
+             FROM holdings h WHERE h.tenant_id = t.id AND h.state = 'quarantined')) \
            AND (w.kinds = '[\"*\"]' OR w.kinds LIKE '%\"' || e.kind || '\"%') \
          ON CONFLICT (endpoint_id, event_id) DO NOTHING")
     .bind(from)
     .bind(upto)
     .bind(now)
     .bind(kinds::WEBHOOK_TEST)
+    .bind(kinds::told_after_leaving())
 }
 
 /// What is gathered counts as waiting from the moment on at which it is to be written.
@@ -115,7 +117,9 @@ fn to_contacts(kind: ContactKind, from: i64, upto: i64, now: Moment, mail_at: Mo
            CASE WHEN v.mail_at > CAST($4 AS BIGINT) THEN v.mail_at ELSE CAST($4 AS BIGINT) END \
          FROM events e JOIN contacts c ON c.tenant_id = e.tenant_id JOIN tenants t ON t.id = c.tenant_id \
          LEFT JOIN alert_events v ON v.event_id = e.id \
-         WHERE e.position > $1 AND e.position <= $2 AND $3 LIKE '%,' || e.kind || ',%' AND t.status <> 'deleted' \
+         WHERE e.position > $1 AND e.position <= $2 AND $3 LIKE '%,' || e.kind || ',%' \
+           AND (t.status <> 'deleted' OR $7 LIKE '%,' || e.kind || ',%' AND EXISTS (SELECT 1 FROM holdings h \
+             WHERE h.tenant_id = t.id AND h.state = 'quarantined')) \
            AND c.kinds LIKE '%\"' || $6 || '\"%' ON CONFLICT (address, whose, event_id) DO NOTHING")
     .bind(from)
     .bind(upto)
@@ -123,6 +127,7 @@ fn to_contacts(kind: ContactKind, from: i64, upto: i64, now: Moment, mail_at: Mo
     .bind(now)
     .bind(mail_at)
     .bind(kind.as_str())
+    .bind(kinds::told_after_leaving())
 }
 
 fn to_operator(address: &str, from: i64, upto: i64, now: Moment, mail_at: Moment) -> Stmt {
@@ -147,14 +152,14 @@ pub fn insert_test(endpoint: &WebhookId, event: &EventId, now: Moment) -> Stmt {
 }
 
 /// Places after `after` that may be asked now and for which something is due. Only places that something waits for are read, each
-/// by one step through an index.
+/// by one step through an index. Whether a place may be told is judged right before it is sent to ([`concerns`]).
 pub async fn places_due(store: &Store, now: Moment, after: &str, limit: i64) -> StoreResult<Vec<WebhookId>> {
     let stmt = sql("WITH RECURSIVE waiting (id) AS (SELECT MIN(endpoint_id) FROM deliveries \
            WHERE state = 'pending' AND endpoint_id > $2 \
          UNION ALL SELECT (SELECT MIN(d.endpoint_id) FROM deliveries d WHERE d.state = 'pending' AND d.endpoint_id > p.id) \
            FROM waiting p WHERE p.id IS NOT NULL) \
-         SELECT w.id FROM waiting p JOIN webhook_endpoints w ON w.id = p.id LEFT JOIN tenants t ON t.id = w.tenant_id \
-         WHERE w.disabled_at IS NULL AND w.not_before <= $1 AND COALESCE(t.status, 'active') <> 'deleted' \
+         SELECT w.id FROM waiting p JOIN webhook_endpoints w ON w.id = p.id \
+         WHERE w.disabled_at IS NULL AND w.not_before <= $1 \
            AND EXISTS (SELECT 1 FROM deliveries d WHERE d.endpoint_id = w.id AND d.state = 'pending' AND d.due_at <= $1 \
              AND d.leased_until <= $1) \
          ORDER BY w.id LIMIT $3")
@@ -253,6 +258,19 @@ pub async fn others_fail(tx: &mut Tx, place: &WebhookRow, event: &EventId) -> St
     let stmt = sql("SELECT 1 AS found FROM deliveries WHERE endpoint_id = $1 AND event_id <> $2 AND state = 'pending' \
            AND said IS NOT NULL AND tried_at >= $3 LIMIT 1");
     Ok(tx.fetch_optional(stmt.bind(place.id.as_str()).bind(event.as_str()).bind(since)).await?.is_some())
+}
+
+/// Whether events of this kind still concern whoever has the place: a tenant that left hears of the names it left behind, as long as
+/// one rests, and of nothing else. The platform hears of everything.
+pub async fn concerns(tx: &mut Tx, tenant: Option<&TenantId>, kind: &str) -> StoreResult<bool> {
+    let Some(tenant) = tenant else { return Ok(true) };
+    let stmt =
+        sql("SELECT 1 AS found FROM tenants t WHERE t.id = $1 AND (t.status <> 'deleted' OR $3 LIKE '%,' || $2 || ',%' \
+           AND EXISTS (SELECT 1 FROM holdings h WHERE h.tenant_id = t.id AND h.state = 'quarantined'))")
+        .bind(tenant.as_str())
+        .bind(kind)
+        .bind(kinds::told_after_leaving());
+    Ok(tx.fetch_optional(stmt).await?.is_some())
 }
 
 /// The place and the delivery, for a try that was taken.

@@ -172,11 +172,15 @@ pub async fn ack(tx: &mut Tx, id: &EdgeId, cursor: Position, exceptions: &[NotSe
             .bind(now - CAUGHT_UP),
         )
         .await?;
-    tx.execute(sql("DELETE FROM rollout_exceptions WHERE edge_id = $1").bind(id.as_str())).await?;
+    // What it said before and says still keeps the moment at which it was first said.
+    let still: String = exceptions.iter().map(|not_served| format!(",{},", not_served.certificate)).collect();
+    let over = sql("DELETE FROM rollout_exceptions WHERE edge_id = $1 AND $2 NOT LIKE '%,' || certificate_id || ',%'");
+    tx.execute(over.bind(id.as_str()).bind(still)).await?;
     for not_served in exceptions {
         tx.execute(
             sql("INSERT INTO rollout_exceptions (certificate_id, edge_id, observed, at, serial) \
-                 SELECT c.id, e.id, $3, e.heartbeat_at, $4 FROM certificates c CROSS JOIN edges e WHERE c.id = $1 AND e.id = $2")
+                 SELECT c.id, e.id, $3, e.heartbeat_at, $4 FROM certificates c CROSS JOIN edges e WHERE c.id = $1 AND e.id = $2 \
+                 ON CONFLICT (certificate_id, edge_id) DO UPDATE SET observed = excluded.observed, serial = excluded.serial")
             .bind(not_served.certificate.as_str())
             .bind(id.as_str())
             .bind(not_served.observed.as_str())

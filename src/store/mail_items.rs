@@ -1,6 +1,7 @@
 //! What is to be written to whom. Several items make one message, so that no cause fills a mailbox.
 
 use super::{Row, Stmt, Store, StoreResult, Tx, sql};
+use crate::model::alert::kinds;
 use crate::model::id::EventId;
 use crate::model::moment::Moment;
 
@@ -18,8 +19,10 @@ pub struct ItemRow {
     pub at: Moment,
     pub attempts: i64,
     pub refusals: i64,
-    /// Whether the address is a contact of that tenant still; nothing is said of operators.
+    /// Whether the address is a contact of that tenant still, and this concerns the tenant; nothing is said of operators.
     pub is_contact: bool,
+    /// Whether that tenant left.
+    pub left: bool,
 }
 
 /// Addresses after `after` with something due that nobody is writing, and that are not left alone because a try failed. Only
@@ -52,11 +55,15 @@ pub async fn take(tx: &mut Tx, to: &str, now: Moment, until: Moment) -> StoreRes
         "SELECT m.event_id, m.whose, m.attempts, m.refusals, e.kind, e.cause, e.detail, e.at, COALESCE(d.hostname, \
            (SELECT x.hostname FROM alert_events v JOIN domains x ON x.id = v.domain_id WHERE v.event_id = e.id)) AS hostname, \
            CAST(CASE WHEN EXISTS (SELECT 1 FROM contacts c JOIN tenants t ON t.id = c.tenant_id \
-             WHERE c.tenant_id = m.whose AND c.email = m.address AND t.status <> 'deleted') THEN 1 ELSE 0 END AS BIGINT) AS wanted \
+             WHERE c.tenant_id = m.whose AND c.email = m.address \
+               AND (t.status <> 'deleted' OR $3 LIKE '%,' || e.kind || ',%' AND EXISTS (SELECT 1 FROM holdings h \
+                 WHERE h.tenant_id = t.id AND h.state = 'quarantined'))) THEN 1 ELSE 0 END AS BIGINT) AS wanted, \
+           CAST(CASE WHEN EXISTS (SELECT 1 FROM tenants g WHERE g.id = m.whose AND g.status = 'deleted') THEN 1 ELSE 0 END AS BIGINT) \
+             AS departed \
          FROM mail_items m JOIN events e ON e.id = m.event_id LEFT JOIN domains d ON d.id = e.domain_id \
          WHERE m.address = $1 AND m.state = 'pending' AND m.leased_until = $2 ORDER BY m.position",
     );
-    let rows = tx.fetch_all(stmt.bind(to).bind(until)).await?;
+    let rows = tx.fetch_all(stmt.bind(to).bind(until).bind(kinds::told_after_leaving())).await?;
     rows.iter().map(item).collect()
 }
 
@@ -72,6 +79,7 @@ fn item(row: &Row) -> StoreResult<ItemRow> {
         attempts: row.int("attempts")?,
         refusals: row.int("refusals")?,
         is_contact: row.int("wanted")? == 1,
+        left: row.int("departed")? == 1,
     })
 }
 

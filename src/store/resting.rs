@@ -6,6 +6,15 @@ use crate::model::domain::Domain;
 use crate::model::letting_go::{FIRST_LOOK, Resting};
 use crate::model::moment::Moment;
 
+/// Things that are told of with a count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Many {
+    /// How many.
+    pub many: i64,
+    /// Some of them by name.
+    pub some: Vec<String>,
+}
+
 /// A name at rest.
 #[derive(Clone, Debug)]
 pub struct RestingRow {
@@ -55,6 +64,19 @@ pub async fn dangling(tx: &mut Tx, after: &str, limit: i64) -> StoreResult<Vec<R
         .bind(after)
         .bind(limit);
     tx.fetch_all(stmt).await?.iter().map(resting).collect()
+}
+
+/// Names that have led to us since then at least although they were let go of; the longest of them by name.
+pub async fn left_behind(store: &Store, since: Moment, named: i64) -> StoreResult<Option<Many>> {
+    let counted = sql("SELECT COUNT(*) AS n FROM holdings WHERE dangles_since IS NOT NULL AND dangles_since <= $1");
+    let many = store.query(counted.bind(since)).await?.first().map_or(Ok(0), |row| row.int("n"))?;
+    if many == 0 {
+        return Ok(None);
+    }
+    let some = sql("SELECT hostname FROM holdings WHERE dangles_since IS NOT NULL AND dangles_since <= $1 \
+         ORDER BY dangles_since, hostname LIMIT $2");
+    let some = store.query(some.bind(since).bind(named)).await?;
+    Ok(Some(Many { many, some: some.iter().map(|row| row.text("hostname")).collect::<StoreResult<_>>()? }))
 }
 
 /// Keeps what a look came to; one row, unless the name rests no longer or somebody else looked meanwhile.

@@ -28,12 +28,14 @@ pub struct Pruned {
     pub alerts: u64,
     /// Places of tenants that are gone.
     pub places: u64,
+    /// Contacts of tenants that are gone.
+    pub contacts: u64,
 }
 
 /// One pass.
 pub async fn prune(store: &Store, keep: Keep, now: Moment) -> StoreResult<Pruned> {
     let mut pruned = Pruned::default();
-    for step in [Step::ForTheGone, Step::SwitchedOff, Step::OldMail] {
+    for step in [Step::SwitchedOff, Step::OldMail] {
         pruned.ended += all_of(store, step, keep, now).await?;
     }
     for step in [Step::Deliveries, Step::Mail, Step::OfTheGone] {
@@ -41,19 +43,20 @@ pub async fn prune(store: &Store, keep: Keep, now: Moment) -> StoreResult<Pruned
     }
     pruned.alerts = alerts(store, keep.alerts).await?;
     pruned.places = all_of(store, Step::Places, keep, now).await?;
+    pruned.contacts = all_of(store, Step::Contacts, keep, now).await?;
     all_of(store, Step::Told, keep, now).await?;
     Ok(pruned)
 }
 
 #[derive(Clone, Copy)]
 enum Step {
-    ForTheGone,
     SwitchedOff,
     OldMail,
     Deliveries,
     Mail,
     OfTheGone,
     Places,
+    Contacts,
     Told,
 }
 
@@ -61,14 +64,6 @@ async fn all_of(store: &Store, step: Step, keep: Keep, now: Moment) -> StoreResu
     let mut sum = 0;
     for _ in 0..BATCHES {
         let stmt = match step {
-            Step::ForTheGone => {
-                sql("UPDATE deliveries SET state = 'dropped', said = 'its tenant is gone', done_at = $1, leased_until = 0 \
-                     WHERE state = 'pending' AND (endpoint_id, event_id) IN (SELECT d.endpoint_id, d.event_id FROM offboardings o \
-                       CROSS JOIN webhook_endpoints w CROSS JOIN deliveries d \
-                       WHERE w.tenant_id = o.tenant_id AND d.endpoint_id = w.id AND d.state = 'pending' LIMIT $2)")
-                .bind(now)
-                .bind(BATCH)
-            }
             Step::SwitchedOff => {
                 sql("UPDATE deliveries SET state = 'dropped', said = 'it was switched off for too long', done_at = $1, \
                        leased_until = 0 \
@@ -99,18 +94,23 @@ async fn all_of(store: &Store, step: Step, keep: Keep, now: Moment) -> StoreResu
                        FROM mail_items m WHERE m.done_at < $1 ORDER BY m.done_at LIMIT $2)")
             .bind(keep.deliveries)
             .bind(BATCH),
+            // A tenant is gone when it was let go of, and so were all its names: until then it hears of them.
             Step::OfTheGone => {
                 sql("DELETE FROM deliveries WHERE (endpoint_id, event_id) IN (SELECT d.endpoint_id, d.event_id \
-                       FROM offboardings o JOIN webhook_endpoints w ON w.tenant_id = o.tenant_id \
-                       JOIN deliveries d ON d.endpoint_id = w.id WHERE o.begun_at < $1 LIMIT $2)")
-                .bind(keep.deliveries)
+                       FROM offboardings o CROSS JOIN webhook_endpoints w CROSS JOIN deliveries d \
+                       WHERE o.finished_at IS NOT NULL AND w.tenant_id = o.tenant_id AND d.endpoint_id = w.id AND NOT EXISTS \
+                         (SELECT 1 FROM holdings h WHERE h.tenant_id = o.tenant_id AND h.state = 'quarantined') LIMIT $1)")
                 .bind(BATCH)
             }
             // Their secrets and URLs go with them.
             Step::Places => sql("DELETE FROM webhook_endpoints WHERE id IN (SELECT w.id FROM offboardings o \
-                       JOIN webhook_endpoints w ON w.tenant_id = o.tenant_id WHERE o.begun_at < $1 \
-                       AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.endpoint_id = w.id) LIMIT $2)")
-            .bind(keep.deliveries)
+                       CROSS JOIN webhook_endpoints w WHERE o.finished_at IS NOT NULL AND w.tenant_id = o.tenant_id \
+                       AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.endpoint_id = w.id) AND NOT EXISTS \
+                         (SELECT 1 FROM holdings h WHERE h.tenant_id = o.tenant_id AND h.state = 'quarantined') LIMIT $1)")
+            .bind(BATCH),
+            Step::Contacts => sql("DELETE FROM contacts WHERE id IN (SELECT c.id FROM offboardings o CROSS JOIN contacts c \
+                       WHERE o.finished_at IS NOT NULL AND c.tenant_id = o.tenant_id AND NOT EXISTS \
+                         (SELECT 1 FROM holdings h WHERE h.tenant_id = o.tenant_id AND h.state = 'quarantined') LIMIT $1)")
             .bind(BATCH),
             Step::Told => sql("DELETE FROM told WHERE (place, topic) IN (SELECT t.place, t.topic FROM told t WHERE t.at < $1 \
                        AND NOT EXISTS (SELECT 1 FROM alerts a WHERE a.topic = t.topic AND a.resolved_at IS NULL) LIMIT $2)")

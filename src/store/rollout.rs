@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::resting::Many;
 use super::{Row, Stmt, Store, StoreResult, Tx, sql};
 use crate::model::conclude::Rollout;
 use crate::model::id::EdgeId;
@@ -27,6 +28,37 @@ pub async fn rollout(tx: &mut Tx, kind: &str, subject: &str, now: Moment, fresh:
 /// The same, outside a transaction.
 pub async fn rollout_now(store: &Store, kind: &str, subject: &str, now: Moment, fresh: Duration) -> StoreResult<Rollout> {
     read(store.query(statement(kind, subject, subject, now - fresh)).await?)
+}
+
+/// Edges that do not serve what they hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Instead {
+    /// Which.
+    pub edges: Many,
+    /// How many certificates they do not serve, each counted once.
+    pub certificates: i64,
+}
+
+/// Counted edges that have not served what they hold since then at least; some of them by name.
+pub async fn instead(store: &Store, since: Moment, heard_since: Moment, named: i64) -> StoreResult<Option<Instead>> {
+    // From the few exceptions to their edges.
+    let counted = sql("SELECT COUNT(DISTINCT x.edge_id) AS edges, COUNT(DISTINCT x.certificate_id) AS n \
+         FROM rollout_exceptions x CROSS JOIN edges e WHERE x.at <= $1 AND e.id = x.edge_id \
+           AND e.status = 'active' AND e.lost_at IS NULL AND e.heartbeat_at > $2");
+    let rows = store.query(counted.bind(since).bind(heard_since)).await?;
+    let Some((many, certificates)) = rows.first().map(|r| StoreResult::Ok((r.int("edges")?, r.int("n")?))).transpose()?
+    else {
+        return Ok(None);
+    };
+    if many == 0 {
+        return Ok(None);
+    }
+    let some =
+        sql("SELECT DISTINCT e.name FROM rollout_exceptions x CROSS JOIN edges e WHERE x.at <= $1 AND e.id = x.edge_id \
+           AND e.status = 'active' AND e.lost_at IS NULL AND e.heartbeat_at > $2 ORDER BY e.name LIMIT $3");
+    let some = store.query(some.bind(since).bind(heard_since).bind(named)).await?;
+    let some = some.iter().map(|row| row.text("name")).collect::<StoreResult<_>>()?;
+    Ok(Some(Instead { edges: Many { many, some }, certificates }))
 }
 
 fn statement(kind: &str, subject: &str, certificate: &str, heard_since: Moment) -> Stmt {

@@ -8,7 +8,9 @@ use std::time::Duration;
 use http::Request;
 use http_body_util::{BodyExt as _, Empty};
 use hyper::body::Bytes;
+use nameplate::model::conclude::FRESH_EDGE;
 use nameplate::model::feed::HostAction;
+use nameplate::store::{rollout, sql};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
@@ -74,6 +76,47 @@ async fn no_request_and_no_handshake_fails_while_a_certificate_changes_many_time
     let stream = connect(edge.tls, HOST, &world.ca.root).await.unwrap();
     let now = stream.get_ref().1.peer_certificates().unwrap()[0].clone();
     assert_eq!(now, CertificateDer::from_pem_slice(last.as_bytes()).unwrap());
+    edge.stop().await;
+}
+
+/// Field case B65: of a pair of which the one has ended and the other is fresh, visitors get the fresh one, and the edge tells by itself
+/// that it serves another than its book says, since when, until a renewal heals it.
+#[tokio::test]
+async fn b65_a_real_edge_shows_the_fresh_one_and_tells_that_its_book_says_another() {
+    let world = World::new().await;
+    let origin = LiveOrigin::start().await;
+    let edge = world.edge("edge-1", origin.at).await;
+    world.serve("*.acme.test").await;
+    world.rolled_out("host", "*.acme.test").await;
+    let ended = world.certificate_until(HOST, world.env.now() - Duration::from_secs(1)).await;
+    world.route(HOST, HostAction::Serve, Some(&ended), 1).await;
+    let instead = async || {
+        let now = world.env.now();
+        rollout::instead(&world.store, now, now - FRESH_EDGE, 3).await.unwrap()
+    };
+    until("the edge tells of it", || async { instead().await.is_some() }).await;
+    let seen = instead().await.unwrap();
+    assert_eq!((seen.edges.some, seen.certificates), (vec!["edge-1".to_owned()], 1));
+    let since = async || {
+        let rows = world.store.query(sql("SELECT certificate_id, observed, at FROM rollout_exceptions")).await.unwrap();
+        assert_eq!((rows.len(), rows[0].text("certificate_id").unwrap().as_str()), (1, ended.as_str()));
+        let observed = rows[0].text("observed").unwrap();
+        assert!(observed.starts_with("serial "), "{observed}");
+        rows[0].moment("at").unwrap()
+    };
+    let first = since().await;
+    // It tells so again with every change that it confirms; since when is known still.
+    world.serve("other.acme.test").await;
+    world.rolled_out("host", "other.acme.test").await;
+    assert_eq!(since().await, first);
+    let (chain, key) = world.ca.leaf(HOST);
+    let renewed = world.store_certificate(HOST, &chain, key).await;
+    world.route(HOST, HostAction::Serve, Some(&renewed), 2).await;
+    world.rolled_out("host", HOST).await;
+    until("it is healed", || async { instead().await.is_none() }).await;
+    let shown = connect(edge.tls, HOST, &world.ca.root).await.unwrap();
+    let shown = shown.get_ref().1.peer_certificates().unwrap()[0].clone();
+    assert_eq!(shown, CertificateDer::from_pem_slice(chain.as_bytes()).unwrap());
     edge.stop().await;
 }
 

@@ -212,6 +212,8 @@ async fn watched() -> BTreeSet<String> {
     told.beats(HOUR).await;
     told.renewed(&ids[0], 90 * DAY).await;
     told.beats(HOUR).await;
+    app::offboard::begin(&told.rig.app.store, &told.rig.env, &tenant, "operator").await.unwrap();
+    told.beats(MINUTE).await;
     told.receivers.kinds().into_iter().collect()
 }
 

@@ -240,7 +240,10 @@ async fn what_dangles_is_told_once_a_week_until_it_does_not() {
         sql("SELECT cause, detail, position FROM events WHERE domain_id = $1 AND kind = 'name_dangles'").bind(id.as_str());
     let row = &rig.app.store.query(said).await.unwrap()[0];
     let cause = row.text("cause").unwrap();
-    assert!(cause.contains(NAME) && cause.contains("acme.app.example") && cause.contains("delete the record"), "{cause}");
+    assert!(
+        cause.contains(NAME) && cause.contains("acme.app.example") && cause.contains("delete the CNAME record"),
+        "{cause}"
+    );
     rig.zones.set_faults(silent(NAME));
     rest(&rig, 20 * DAY).await;
     assert_eq!(told("name_dangles").await, 4, "of what cannot be seen nobody is told");

@@ -72,6 +72,7 @@ mod hook_urls;
 mod issuers;
 mod kill;
 mod kinds;
+mod leaving;
 mod ledger;
 mod ledger_limits;
 mod letting_go;

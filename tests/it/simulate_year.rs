@@ -58,6 +58,7 @@ async fn simulate_year_holds_whatever_the_seed() {
     for (seed, days, certificate_days) in [(11, 100, 90), (12, 80, 45)] {
         let report = holds(small(30, days, certificate_days, 60, seed)).await;
         assert!(report.renewals > 10 && report.webhooks > 10 && report.crashes > 30, "{report:?}");
+        assert!(report.reminders > 3, "{report:?}");
         seen.extend(report.events.keys().copied());
     }
     assert_eq!(seen.len(), 17, "every kind of event: {seen:?}");
@@ -88,6 +89,10 @@ async fn simulate_year_notices_what_is_done_behind_its_back() {
     assert!(report.invariant_violations > 0, "{report:?}");
     let report = sabotaged(Sabotage::Free, 22).await;
     assert!(report.released_dangling > 0 && report.invariant_violations > 0, "{report:?}");
+    let mut options = small(20, 70, 90, 100, 3);
+    options.sabotage = Some(Sabotage::SilenceTheLeft);
+    let report = run(options).await;
+    assert!(report.alerts_missed > 0 && report.findings.iter().any(|said| said.contains("who let go of it")), "{report:?}");
     // Nothing is renewed, so that alerts are due: all of them come, and certificates end although all is well.
     let report = sabotaged(Sabotage::StopRenewals, 55).await;
     assert!(report.expired_healthy > 0 && report.webhooks > 0, "{report:?}");

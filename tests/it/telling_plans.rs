@@ -37,7 +37,7 @@ const LARGE: &[&str] = &[
 const MEANT: &[&str] = &[
     "UPDATE expiry_looks SET due_at = 0, touched = touched + 1",
     "FROM alerts a LEFT JOIN domains d ON d.id = a.domain_id WHERE ($1 = '' OR a.id < $1)",
-    "JOIN certificates c ON c.id = a.certificate_id WHERE a.resolved_at IS NULL AND a.domain_id IS NOT NULL AND c.not_after",
+    "JOIN certificates c ON c.id = COALESCE(a.certificate_id, d.certificate_id) WHERE a.resolved_at IS NULL",
 ];
 
 fn one_line(text: &str) -> String {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::{AlertSettings, Unwell, loops, news};
+use super::{AlertSettings, Unwell, lasting, loops, news};
 use crate::app::{App, AppError};
 use crate::mint;
 use crate::model::alert::cause::{Cause, Class};
@@ -27,7 +27,7 @@ const MAIL_LATE: Duration = Duration::from_secs(3600);
 /// For how long mail that was given up is an alert.
 const MAIL_LOST: Duration = Duration::from_secs(86_400);
 /// So many places are named.
-const NAMED: i64 = 3;
+pub(super) const NAMED: i64 = 3;
 
 /// Looks at the platform; how many alerts were raised, and how many ended.
 pub(super) async fn look(app: &App, settings: &AlertSettings, unwell: &Unwell) -> Result<(usize, usize), AppError> {
@@ -37,17 +37,17 @@ pub(super) async fn look(app: &App, settings: &AlertSettings, unwell: &Unwell) -
 }
 
 /// Something that is the case now.
-struct Condition {
-    kind: &'static str,
-    subject: String,
-    cause: String,
-    said: String,
-    many: i64,
-    threshold: i64,
+pub(super) struct Condition {
+    pub(super) kind: &'static str,
+    pub(super) subject: String,
+    pub(super) cause: String,
+    pub(super) said: String,
+    pub(super) many: i64,
+    pub(super) threshold: i64,
 }
 
 impl Condition {
-    fn of(kind: &'static str, subject: &str, said: String) -> Condition {
+    pub(super) fn of(kind: &'static str, subject: &str, said: String) -> Condition {
         Condition { kind, subject: subject.to_owned(), cause: "platform/itself".to_owned(), said, many: 1, threshold: 0 }
     }
 }
@@ -125,6 +125,7 @@ async fn of_the_platform(app: &App, settings: &AlertSettings, unwell: &Unwell) -
     out.extend(ours_at_risk(app).await?);
     out.extend(of_places(app).await?);
     out.extend(of_mail(app, now).await?);
+    out.extend(lasting::conditions(app, now).await?);
     Ok(out)
 }
 
@@ -177,7 +178,7 @@ async fn of_places(app: &App) -> Result<Vec<Condition>, AppError> {
     Ok(out)
 }
 
-fn named(some: &[String], many: i64) -> String {
+pub(super) fn named(some: &[String], many: i64) -> String {
     let more = many - i64::try_from(some.len()).unwrap_or(0);
     if more > 0 { format!("{} and {more} more", some.join(", ")) } else { some.join(", ") }
 }
@@ -278,7 +279,8 @@ async fn rise(app: &App, tx: &mut Tx, c: &Condition, now: Moment) -> Result<bool
 }
 
 async fn grow(app: &App, tx: &mut Tx, alert: &AlertRow, c: &Condition, now: Moment) -> Result<(), AppError> {
-    if level::grown(alert.told_many, c.many) || c.threshold < alert.told_threshold {
+    let worse = level::grown(alert.told_many, c.many) || c.threshold < alert.told_threshold;
+    if worse || lasting::is_due_again(tx, alert, now).await? {
         let event = mint!(app.env, EventId);
         if tx.execute(alerts::tell_again(alert, c.many, c.threshold, &c.said, &event)).await? == 1 {
             let told = news(ALERT_RAISED, c.said.clone(), detail(&alert.id, c));

@@ -84,6 +84,14 @@ impl Notifier {
             tx.commit().await?;
             return Ok(None);
         };
+        if !deliveries::concerns(&mut tx, row.tenant_id.as_ref(), &delivery.kind).await? {
+            let said = Some("its tenant is gone");
+            let tried = Tried { endpoint: place, event, attempt: delivery.attempts, status: None, said };
+            tx.execute(deliveries::ended(&tried, "dropped", now)).await?;
+            tx.execute(webhooks::rested(place)).await?;
+            tx.commit().await?;
+            return Ok(None);
+        }
         let mut telling = telling::of(&mut tx, event, &delivery.kind).await?;
         let told =
             matches!(telling.says, Says::Ends { .. }) && telling::is_told(&mut tx, place.as_str(), &telling.topic).await?;

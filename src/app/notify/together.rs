@@ -89,6 +89,7 @@ mod tests {
             attempts: 0,
             refusals: 0,
             is_contact: true,
+            left: false,
         }
     }
 

@@ -119,10 +119,10 @@ impl Notifier {
             return Ok(Written::Nothing);
         }
         app.boundary.cross("mail taken").await;
-        let operators_only = told.iter().all(|one| one.item.whose.is_empty());
-        let (items, link) = (together::lines(told.iter().map(|one| &one.item)), self.link(operators_only));
+        let reader = Reader::of(&told);
+        let (items, link) = (together::lines(told.iter().map(|one| &one.item)), self.link(reader));
         let id = name_of(to, &told);
-        let message = message::compose(to, &self.settings.brand, id, now, &items, link.as_deref(), why(operators_only));
+        let message = message::compose(to, &self.settings.brand, id, now, &items, link.as_deref(), reader.why());
         let answer = mailer.send(&message).await;
         app.boundary.cross("mail sent").await;
         self.written(to, until, &told, answer, app.env.now()).await
@@ -214,17 +214,48 @@ impl Notifier {
         Ok(Written::Sent)
     }
 
-    fn link(&self, operators_only: bool) -> Option<String> {
+    fn link(&self, reader: Reader) -> Option<String> {
         let url = self.settings.public_url.as_deref()?.trim_end_matches('/');
-        Some(format!("{url}{}", if operators_only { "/operator/alerts" } else { "/domains" }))
+        let page = match reader {
+            Reader::Operator => "/operator/alerts",
+            Reader::Contact => "/domains",
+            // Nobody signs in there any more.
+            Reader::Former => return None,
+        };
+        Some(format!("{url}{page}"))
     }
 }
 
-fn why(operators_only: bool) -> &'static str {
-    if operators_only {
-        "You get this because your address is among mail.operators."
-    } else {
-        "You get this because your address is a contact for these domains. Whoever manages them can choose what is sent to you, or remove you."
+/// To whom a message is, by all that it tells.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reader {
+    Operator,
+    Contact,
+    /// A contact of tenants that left, and of no other.
+    Former,
+}
+
+impl Reader {
+    fn of(told: &[Told]) -> Reader {
+        if told.iter().all(|one| one.item.whose.is_empty()) {
+            Reader::Operator
+        } else if told.iter().all(|one| one.item.left) {
+            Reader::Former
+        } else {
+            Reader::Contact
+        }
+    }
+
+    fn why(self) -> &'static str {
+        match self {
+            Reader::Operator => "You get this because your address is among mail.operators.",
+            Reader::Contact => {
+                "You get this because your address is a contact for these domains. Whoever manages them can choose what is sent to you, or remove you."
+            }
+            Reader::Former => {
+                "You get this because your address was a contact for these domains when their account ended. It ends when their records lead here no more."
+            }
+        }
     }
 }
 

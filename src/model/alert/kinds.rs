@@ -53,6 +53,8 @@ pub const CERTIFICATE_REVOKED: &str = "certificate_revoked";
 pub const NAME_DANGLES: &str = "name_dangles";
 /// It does not any more.
 pub const NAME_LET_GO: &str = "name_let_go";
+/// A domain was removed.
+pub const REMOVED: &str = "removed";
 /// Something is wrong with the platform, or with many certificates for one cause.
 pub const ALERT_RAISED: &str = "alert_raised";
 /// It is over.
@@ -95,7 +97,7 @@ pub const KINDS: &[Kind] = &[
     tenant("handover_began", DOMAINS, "The name goes to somebody else unless its record comes back."),
     tenant("handover_ended", DOMAINS, "The name stays."),
     tenant("handed_over", DOMAINS, "The name went to somebody else."),
-    tenant("removed", DOMAINS, "A domain was removed; its name is kept back for a while."),
+    tenant(REMOVED, DOMAINS, "A domain was removed; its name is kept back for a while."),
     tenant("withdrawn", None, "A claim was removed before it was proven."),
     tenant("returned", DOMAINS, "A removal was undone."),
     tenant("released", None, "The time to undo a removal is over."),
@@ -117,12 +119,21 @@ pub const KINDS: &[Kind] = &[
     tenant(RENEWAL_SAFE, CERTIFICATES, "It would not any more, or the name was let go of."),
     tenant(WEBHOOK_DISABLED, None, "A place failed for days or said that it is gone; nothing is sent to it any more."),
     platform("tenant_added", "A tenant was added."),
+    platform("tenant_removed", "A tenant was taken off board; what it had is let go of."),
     platform("reissue_began", "An operator asked for certificates to be replaced out of turn."),
     platform("reissue_finished", "All of them are replaced."),
     platform("reissue_given_up", "What was left of them is given up."),
     platform(ALERT_RAISED, "Something is wrong with the platform, or with many certificates for one cause."),
     platform(ALERT_RESOLVED, "It is over."),
 ];
+
+/// What a tenant that left is told still, while a name of it rests: nothing else is its own any more.
+const TOLD_AFTER_LEAVING: [&str; 3] = [REMOVED, NAME_DANGLES, NAME_LET_GO];
+
+/// The words that a tenant which left is told still, each between commas.
+pub fn told_after_leaving() -> String {
+    format!(",{},", TOLD_AFTER_LEAVING.join(","))
+}
 
 /// What a caller asked for that cannot be subscribed to.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -242,5 +253,9 @@ mod tests {
     fn what_is_mailed_stands_between_commas() {
         assert_eq!(mailed(ContactKind::Certificates), ",certificate_ending,certificate_safe,renewal_at_risk,renewal_safe,");
         assert!(mailed(ContactKind::Domains).contains(",tie_lost,"));
+        assert_eq!(told_after_leaving(), ",removed,name_dangles,name_let_go,");
+        // Whoever left is told by mail and webhook alike.
+        let known = |word: &&str| KINDS.iter().any(|k| k.word == *word && k.heard == Heard::Tenant && k.mail == DOMAINS);
+        assert!(TOLD_AFTER_LEAVING.iter().all(|word| known(&word)));
     }
 }

@@ -170,13 +170,14 @@ impl Run {
     }
 
     fn is_settled(&self, n: usize, now: Moment) -> bool {
-        let name = self.names.at(n);
-        let served = || {
-            let edges = self.fleet.edges();
-            let entry = edges.first().and_then(|edge| edge.serves(name.host.as_str()));
-            name.wanted().is_some_and(|claim| entry.is_some_and(|entry| entry.tenant == claim.tenant))
-        };
-        name.well_since.is_some_and(|well| now.since(well) >= SETTLED) && served()
+        self.names.at(n).well_since.is_some_and(|well| now.since(well) >= SETTLED) && self.is_served(n)
+    }
+
+    /// Whether an edge serves a name for whom it should.
+    fn is_served(&self, n: usize) -> bool {
+        let (name, edges) = (self.names.at(n), self.fleet.edges());
+        let entry = edges.first().and_then(|edge| edge.serves(name.host.as_str()));
+        name.wanted().is_some_and(|claim| entry.is_some_and(|entry| entry.tenant == claim.tenant))
     }
 
     /// The tenant with the fewest names, of those that have any.
@@ -215,6 +216,10 @@ impl Run {
 
     /// Nobody wants a name any more.
     fn gone(&mut self, n: usize, dangling: bool, now: Moment) {
+        // What was not served is withdrawn, and rests nowhere.
+        if let Some(claim) = self.names.at(n).wanted.filter(|_| dangling && self.is_served(n)) {
+            self.expected.left_behind(n, claim, now);
+        }
         self.names.give_up(n, now);
         if dangling {
             self.then(now + HOUR + drawn(&self.world.hand, 10 * DAY), Then::Stranger(n));

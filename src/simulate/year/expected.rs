@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
 use super::super::ca::Issued;
+use super::left::{self, Due, Left};
 use super::names::{Name, Names, Trouble};
 use super::receiver::Told;
 use super::risks::{Heard, Risks};
@@ -36,6 +37,8 @@ enum Watch {
     Tie(usize, Moment),
     /// What its renewal would meet changed then.
     Risk(usize, Moment),
+    /// The tenant of this claim of a name let go of it then, or was told then, and its records are there still.
+    Left(usize, usize, Moment),
 }
 
 /// What was found.
@@ -46,8 +49,12 @@ pub(super) struct Counts {
     pub(super) doubled: u64,
     /// Told although nothing of it was so.
     pub(super) untrue: u64,
-    /// The longest between a threshold and its message, while the receiver was up.
+    /// The longest between a threshold and its message, while the receiver was up and no process died.
     pub(super) slowest: Duration,
+    /// The same where one did.
+    pub(super) slowest_after_crash: Duration,
+    /// Reminders of names left behind.
+    pub(super) reminders: u64,
 }
 
 /// The expectation.
@@ -67,7 +74,10 @@ pub(super) struct Expected {
     /// The last word on what ties each name, and when it came.
     tie: HashMap<String, (String, Moment)>,
     risks: Risks,
+    left: Left,
     receiver_up_since: Option<Moment>,
+    /// When a process died last.
+    died_at: Option<Moment>,
     counts: Counts,
     said: Vec<String>,
 }
@@ -136,6 +146,16 @@ impl Expected {
         self.watch(now + A_LOOK, Watch::Risk(n, now));
     }
 
+    /// The tenant of a claim let go of a name whose records are there still.
+    pub(super) fn left_behind(&mut self, n: usize, claim: usize, now: Moment) {
+        self.watch(now + left::FIRST, Watch::Left(n, claim, now));
+    }
+
+    /// A process died.
+    pub(super) fn died(&mut self, now: Moment) {
+        self.died_at = Some(now);
+    }
+
     /// Whoever looks for alerts has something to find then.
     pub(super) fn pass_at(&mut self, at: Moment) {
         self.passes.insert(at);
@@ -168,11 +188,15 @@ impl Expected {
             let watch = entry.remove();
             let up = self.receiver_up_since.is_some_and(|since| now.since(since) >= BACK);
             match self.look(&watch, names, ca_away) {
-                Found::Well => {
-                    if let Watch::Crossed(of, at) = watch {
-                        self.cross(of, at + 1);
+                Found::Well => match watch {
+                    Watch::Crossed(of, at) => self.cross(of, at + 1),
+                    Watch::Left(n, claim, since) => {
+                        if let Due::Told(at) = self.left.due(names, n, claim, since) {
+                            self.watch((at + left::AGAIN).max(now), Watch::Left(n, claim, at + Duration::from_secs(1)));
+                        }
                     }
-                }
+                    _ => {}
+                },
                 Found::Over => {}
                 Found::Lacking(_) if !up => self.watch(now + BACK, watch),
                 Found::Later => self.watch(now + REPLACED, watch),
@@ -208,6 +232,11 @@ impl Expected {
                     Found::Lacking(format!("that the certificate of {} was replaced", of.host))
                 }
             }
+            Watch::Left(n, claim, since) => match self.left.due(names, *n, *claim, *since) {
+                Due::Over => Found::Over,
+                Due::Told(_) => Found::Well,
+                Due::Lacking(what) => Found::Lacking(what),
+            },
             Watch::Risk(n, since) => self.risks.lacking(names.at(*n), *since).map_or(Found::Over, Found::Lacking),
             Watch::Tie(n, since) => {
                 let name = names.at(*n);
@@ -246,6 +275,17 @@ impl Expected {
                 }
                 Heard::Untrue(what) => self.untrue(told.at, what),
             },
+            "name_dangles" => {
+                self.counts.reminders += 1;
+                match self.left.told(told, names.get(&host), &host) {
+                    left::Heard::Fine => {}
+                    left::Heard::Twice(what) => {
+                        self.counts.doubled += 1;
+                        self.said.push(format!("{}: {what} was told twice within a week", told.at.rfc3339()));
+                    }
+                    left::Heard::Untrue(what) => self.untrue(told.at, what),
+                }
+            }
             "tie_held" | "tie_weakened" | "tie_lost" => {
                 let claim = told.data["domain_id"].as_str().unwrap_or_default();
                 let of = names.get(&host).and_then(|name| name.wanted());
@@ -281,7 +321,10 @@ impl Expected {
             Some(crossed) if crossed <= told.at => {
                 // What waited for its receiver was on time.
                 if self.receiver_up_since.is_some_and(|since| since + BACK <= crossed) {
-                    self.counts.slowest = self.counts.slowest.max(told.at.since(crossed));
+                    let crashed = self.died_at.is_some_and(|at| crossed <= at);
+                    let counts = &mut self.counts;
+                    let slowest = if crashed { &mut counts.slowest_after_crash } else { &mut counts.slowest };
+                    *slowest = told.at.since(crossed).max(*slowest);
                 }
             }
             _ => self.untrue(told.at, format!("{share} % left of a certificate of {host} that is not in use or has more")),

@@ -70,6 +70,8 @@ pub(super) struct Name {
     pub(super) trouble: Option<(Trouble, Moment)>,
     /// Since when all is well with it; none while it is not.
     pub(super) well_since: Option<Moment>,
+    /// Since when none of its records is there.
+    pub(super) down_at: Option<Moment>,
 }
 
 impl Name {
@@ -130,7 +132,7 @@ impl Names {
         // One in eight is the top of its zone, where an address stands in place of an alias.
         let host = Hostname::trusted(&if n % 8 == 7 { zone.clone() } else { format!("www.{zone}") });
         self.by_host.insert(host.to_string(), n);
-        let name = Name { host, zone, claims: Vec::new(), wanted: None, trouble: None, well_since: None };
+        let name = Name { host, zone, claims: Vec::new(), wanted: None, trouble: None, well_since: None, down_at: None };
         self.all.push(name);
         n
     }
@@ -180,6 +182,7 @@ impl Names {
             claim.published_at = claim.published_at.or(Some(now));
         }
         name.well_since = Some(now);
+        name.down_at = None;
         self.tied(n, now);
         Ok(())
     }
@@ -192,7 +195,9 @@ impl Names {
             let _ = self.zones.remove(&name.txt(&claim.value));
             let _ = self.zones.remove(&name.way(&claim.target));
         }
-        self.all[n].well_since = None;
+        let name = &mut self.all[n];
+        name.well_since = None;
+        name.down_at = name.down_at.or(Some(now));
         self.tied(n, now);
     }
 

@@ -18,6 +18,8 @@ use crate::reach::hook::{HookReply, HookRequest, Hooks};
 pub(super) struct Told {
     pub(super) at: Moment,
     pub(super) kind: String,
+    /// To which place.
+    pub(super) path: String,
     pub(super) data: Value,
 }
 
@@ -77,7 +79,7 @@ impl Receiver {
 
 #[async_trait]
 impl Hooks for Receiver {
-    async fn post(&self, _: &HookUrl, _: &[IpAddr], request: &HookRequest) -> Result<HookReply, ReachError> {
+    async fn post(&self, hook: &HookUrl, _: &[IpAddr], request: &HookRequest) -> Result<HookReply, ReachError> {
         let mut inbox = self.inbox();
         if inbox.down {
             return Ok(HookReply { status: 503, retry_after: None });
@@ -88,7 +90,7 @@ impl Hooks for Receiver {
         if inbox.seen.insert(id.unwrap_or_default()) {
             let kind = body["type"].as_str().unwrap_or_default().to_owned();
             inbox.taken += 1;
-            let told = Told { at: self.env.now(), kind, data: body["data"].clone() };
+            let told = Told { at: self.env.now(), kind, path: hook.path.clone(), data: body["data"].clone() };
             let times = if inbox.swallows { 0 } else { 1 + usize::from(inbox.doubles) };
             inbox.new.extend(std::iter::repeat_n(told, times));
         }

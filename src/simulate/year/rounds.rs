@@ -6,9 +6,9 @@ use super::super::SimulationError;
 use super::acts::Then;
 use super::oracle::Since;
 use super::report::DayPoint;
-use super::run::{DAY, NOTIFY, Run, TICK};
+use super::run::{DAY, NOTIFY, RESTART, Run, TICK};
 use super::sabotage;
-use crate::app::{account, alerts, offboard, renewal, routine};
+use crate::app::{account, alerts, offboard, renewal, resting, routine};
 use crate::jobs::sweep::SweepSettings;
 use crate::model::moment::Moment;
 use crate::store::retention::{self, Keep};
@@ -36,13 +36,16 @@ impl Run {
     /// Claims of tenants that leave are let go of.
     pub(super) async fn let_leave(&mut self) -> Result<(), SimulationError> {
         let app = self.world.worker("off-boarding");
-        if let Some(Some(at)) = self.whole(async move { offboard::round(&app).await }).await.transpose()? {
-            self.then(at, Then::LetLeave);
+        match self.whole(async move { offboard::round(&app).await }).await.transpose()? {
+            Some(Some(at)) => self.then(at, Then::LetLeave),
+            Some(None) => {}
+            // Another process begins with a round.
+            None => self.then(self.world.now() + RESTART, Then::LetLeave),
         }
         Ok(())
     }
 
-    /// What comes round by itself: looks, windows, accounts, and whoever might have been forgotten.
+    /// What comes round by itself: looks, windows, names at rest, accounts, and whoever might have been forgotten.
     pub(super) async fn tick(&mut self) -> Result<(), SimulationError> {
         let app = self.world.worker("batches");
         let mut news = 0;
@@ -61,6 +64,13 @@ impl Run {
             let Some(batch) = self.whole(async move { renewal::batch(&of).await }).await.transpose()? else { continue };
             news += batch.moved;
             if !batch.more {
+                break;
+            }
+        }
+        loop {
+            let of = app.clone();
+            let Some(round) = self.whole(async move { resting::round(&of).await }).await.transpose()? else { continue };
+            if round.next.is_none_or(|next| next > self.world.now()) {
                 break;
             }
         }

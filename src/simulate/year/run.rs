@@ -35,7 +35,7 @@ pub(super) const TICK: Duration = Duration::from_secs(3 * 3600);
 /// Alerts are looked for so long after a threshold is crossed, at most; in a process every twenty seconds.
 const WATCH: Duration = Duration::from_secs(10);
 /// Another process takes the place of one that died within this.
-const RESTART: Duration = Duration::from_secs(1);
+pub(super) const RESTART: Duration = Duration::from_secs(1);
 /// What is new in the stream is handed out after this.
 pub(super) const NOTIFY: Duration = Duration::from_secs(15);
 /// A tenant of the simulation.
@@ -158,6 +158,7 @@ impl Run {
     /// A tenant more; its place among them.
     pub(super) async fn new_tenant(&mut self) -> Result<usize, SimulationError> {
         let id = self.world.tenant(&format!("tenant-{}", self.tenants.len())).await?;
+        setup::place_of(&self.world, &id).await?;
         self.tenants.push(Tenant { id, left: false });
         Ok(self.tenants.len() - 1)
     }
@@ -229,6 +230,7 @@ impl Run {
     fn died(&mut self) {
         self.crashes += 1;
         let now = self.world.now();
+        self.expected.died(now);
         self.next_notify = self.next_notify.min(now + NOTIFY);
         self.next_dispatch = self.next_dispatch.min(now + RESTART);
         self.next_sweep = self.next_sweep.min(now + RESTART);
@@ -335,7 +337,9 @@ impl Run {
             takeovers: self.oracle.takeovers,
             rate_limited,
             webhooks: self.receiver.taken(),
+            reminders: told.reminders,
             slowest_alert_s: rounded(told.slowest.as_secs_f64()),
+            slowest_alert_after_crash_s: rounded(told.slowest_after_crash.as_secs_f64()),
             looks: self.looks,
             differences: self.differences,
             polls: ca.polls,

@@ -16,6 +16,14 @@ pub(super) async fn at(run: &mut Run, day: u32) -> Result<(), SimulationError> {
     if what.stops_renewals() {
         put_off(run).await?;
     }
+    if what == Sabotage::SilenceTheLeft {
+        // As where places go with their tenant, and not with its last name.
+        let theirs = sql(
+            "DELETE FROM deliveries WHERE endpoint_id IN (SELECT id FROM webhook_endpoints WHERE tenant_id IS NOT NULL)",
+        );
+        run.world.app.store.execute(theirs).await?;
+        run.world.app.store.execute(sql("DELETE FROM webhook_endpoints WHERE tenant_id IS NOT NULL")).await?;
+    }
     if day > DAY {
         return Ok(());
     }
@@ -46,7 +54,7 @@ pub(super) async fn at(run: &mut Run, day: u32) -> Result<(), SimulationError> {
         }
         Sabotage::SwallowAlerts => run.receiver.swallow(),
         Sabotage::DoubleAlerts => run.receiver.double(),
-        Sabotage::StopRenewals => {}
+        Sabotage::SilenceTheLeft | Sabotage::StopRenewals => {}
     }
     Ok(())
 }

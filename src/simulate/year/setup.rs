@@ -5,17 +5,17 @@ use std::time::Duration;
 
 use super::super::SimulationError;
 use super::super::world::{SERVER, World};
-use super::YearOptions;
 use super::edges::{Edge, Fleet};
 use super::names::ca_may_issue;
 use super::receiver::Receiver;
 use super::run::DAY;
+use super::{YearOptions, left};
 use crate::app::notify::{Notifier, NotifySettings};
 use crate::app::webhooks::{self, NewWebhook};
 use crate::mint;
 use crate::model::feed::Position;
 use crate::model::hook_url::HookRules;
-use crate::model::id::EdgeId;
+use crate::model::id::{EdgeId, TenantId};
 use crate::store::edges;
 
 /// What the platform's place is told.
@@ -32,6 +32,8 @@ const KINDS: [&str; 11] = [
     "alert_raised",
     "alert_resolved",
 ];
+/// What a tenant's own place is told.
+const TENANTS_KINDS: [&str; 3] = ["removed", "name_dangles", "name_let_go"];
 const RECEIVER: &str = "receiver.test";
 
 /// Another edge beside the one that the world has, which may lag.
@@ -54,14 +56,24 @@ pub(super) fn ca(options: &YearOptions, world: &World, fleet: &Fleet) {
 
 /// The platform's place, and whoever sends to it.
 pub(super) async fn notifier(world: &World, receiver: &Receiver) -> Result<Notifier, SimulationError> {
-    let app = &world.app;
     world.zones.add_zone(RECEIVER, &format!("ns.{RECEIVER}"), SERVER);
     world.zones.add(&format!("hooks.{RECEIVER}. 60 IN A 203.0.113.7"))?;
-    let kinds: Vec<String> = KINDS.iter().map(|kind| (*kind).to_owned()).collect();
-    let url = format!("https://hooks.{RECEIVER}/alerts");
+    place(world, None, "/alerts", &KINDS).await?;
+    Ok(Notifier::new(world.worker("notifier"), Arc::new(receiver.clone()), None, NotifySettings::default()))
+}
+
+/// A tenant's own place.
+pub(super) async fn place_of(world: &World, tenant: &TenantId) -> Result<(), SimulationError> {
+    place(world, Some(tenant.clone()), &left::place_of(tenant.as_str()), &TENANTS_KINDS).await
+}
+
+async fn place(world: &World, tenant: Option<TenantId>, path: &str, kinds: &[&str]) -> Result<(), SimulationError> {
+    let app = &world.app;
+    let kinds: Vec<String> = kinds.iter().map(|kind| (*kind).to_owned()).collect();
+    let url = format!("https://hooks.{RECEIVER}{path}");
     let mut tx = app.store.begin().await?;
-    let new = NewWebhook { tenant: None, url: &url, kinds: &kinds };
+    let new = NewWebhook { tenant, url: &url, kinds: &kinds };
     webhooks::add_in(&mut tx, app, &HookRules::default(), new, "simulation").await?;
     tx.commit().await?;
-    Ok(Notifier::new(world.worker("notifier"), Arc::new(receiver.clone()), None, NotifySettings::default()))
+    Ok(())
 }

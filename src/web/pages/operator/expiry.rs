@@ -135,9 +135,9 @@ pub(in crate::web) async fn show(
     let days = today..=today + HORIZON_DAYS;
     let most = days.clone().map(on).max().unwrap_or(0);
     let causes = alerts::days_by_cause(&state.app.store, now + std::time::Duration::from_secs(200 * 86_400)).await?;
-    let column = |day: i64, n: i64| {
-        let of_day = causes.iter().filter(|(d, ..)| *d == day);
-        let by_cause: Vec<(Class, i64)> = of_day.map(|(_, cause, n)| (Cause::class_of(cause), *n)).collect();
+    let column = |day: i64, last: i64, n: i64| {
+        let of_days = causes.iter().filter(|(d, ..)| (day..=last).contains(d));
+        let by_cause: Vec<(Class, i64)> = of_days.map(|(_, cause, n)| (Cause::class_of(cause), *n)).collect();
         Column {
             date: short_date(day),
             machine: Moment::from_secs(day.saturating_mul(DAY_SECONDS)).rfc3339()[..10].to_owned(),
@@ -146,7 +146,7 @@ pub(in crate::web) async fn show(
             parts: parts((day - today) * COLUMN, n, most, &by_cause),
         }
     };
-    let week = |from: i64| column(from, (from..from + 7).map(on).sum());
+    let week = |from: i64| column(from, from + 6, (from..from + 7).map(on).sum());
     let page = Page {
         here: "expiry",
         counted: When::at(snapshot.taken_at, now),
@@ -156,8 +156,8 @@ pub(in crate::web) async fn show(
         most: grouped(most),
         legend: LEGEND.iter().map(|(class, tone)| (*tone, words_of(*class))).collect(),
         width: (HORIZON_DAYS + 1) * COLUMN,
-        chart: days.map(|day| column(day, on(day))).collect(),
-        days: (today..today + TABLE_DAYS).map(|day| column(day, on(day))).filter(|c| c.some).collect(),
+        chart: days.map(|day| column(day, day, on(day))).collect(),
+        days: (today..today + TABLE_DAYS).map(|day| column(day, day, on(day))).filter(|c| c.some).collect(),
         weeks: (today + TABLE_DAYS..=today + HORIZON_DAYS).step_by(7).map(week).filter(|c| c.some).collect(),
         rows: Line::all(&rows, now),
         next: cursor.map(|cursor| format!("/operator/expiry?{}", query(&[("cursor", &cursor)]))),
