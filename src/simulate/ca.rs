@@ -56,7 +56,7 @@ impl Counted {
 
     /// When the next one may be asked for, if that is not now.
     fn closed_until(&self, name: &'static str, key: &str, limit: Limit, now: Moment) -> Option<Moment> {
-        let earliest = Bucket { tat: self.tat(name, key), open: 0 }.earliest(limit, now);
+        let earliest = Bucket { tat: self.tat(name, key), ..Bucket::default() }.earliest(limit, now);
         (earliest > now).then_some(earliest)
     }
 
