@@ -9,7 +9,7 @@ use crate::model::domain::{Issuer, Situation};
 use crate::model::evidence::{Check, Finding, Verdict};
 use crate::model::id::IssuerId;
 use crate::model::issuer::{Candidate, Circuit, Health, PATIENCE, choose};
-use crate::model::limits::{LimitName, spends};
+use crate::model::limits::{ACCOUNT, LimitName};
 use crate::model::look::{Ask, Seen};
 use crate::model::moment::Moment;
 use crate::model::order::OrderState;
@@ -66,7 +66,8 @@ fn caa_for(row: &IssuerRow, ask: &Ask, seen: &Seen) -> Vec<Finding> {
     found
 }
 
-/// When the issuer can be asked and its limits have room for the name.
+/// When the issuer can be asked and its limits have room for the name. An account that the CA closed has none; one that we used up
+/// has soon: who waits there has a place in the queue.
 async fn ready_at(
     app: &App,
     s: &Situation,
@@ -82,17 +83,16 @@ async fn ready_at(
     };
     let name = &s.domain.hostname;
     let mut tx = app.store.read().await?;
-    let spent = ledger::of_keys(&mut tx, &row.id, [name.registered_domain(), name.as_str()]).await?;
+    let spent = ledger::of_keys(&mut tx, &row.id, [ACCOUNT, name.registered_domain(), name.as_str()]).await?;
     drop(tx);
     // The spends of an order of its own do not stand in its way.
     let own = u32::from(s.order.as_ref().is_some_and(|o| o.state == OrderState::Granted && o.issuer_id == row.id));
-    let room = spends(&row.limits, name).filter(|(limit, ..)| *limit != LimitName::OrdersPerAccount).map(
-        |(limit, numbers, key)| {
-            let mut bucket = spent.get(&(limit, key.to_owned())).copied().unwrap_or_default();
-            bucket.open = bucket.open.saturating_sub(own);
-            bucket.earliest(numbers, now)
-        },
-    );
+    let room = LimitName::ALL.iter().map(|limit| {
+        let mut bucket = spent.get(&(*limit, limit.key(name).to_owned())).copied().unwrap_or_default();
+        bucket.open = bucket.open.saturating_sub(own);
+        let numbers = row.limits.get(limit).filter(|_| *limit != LimitName::OrdersPerAccount);
+        bucket.opens_at(numbers.copied(), now)
+    });
     Ok(room.fold(answers, Moment::max))
 }
 

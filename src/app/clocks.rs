@@ -2,6 +2,7 @@
 
 use super::{App, AppError};
 use crate::env::{Correction, Env};
+use crate::model::limits::LimitName;
 use crate::store::{Store, StoreResult, ahead, health, issuers};
 
 /// Takes the database's time for ours. Done before a process does anything, and again while it runs.
@@ -37,8 +38,10 @@ pub async fn mend(app: &App) -> Result<u64, AppError> {
     back += ahead::work(&app.store, now).await?;
     back += ahead::telling(&app.store, now).await?;
     for issuer in issuers::list(&app.store).await? {
-        for (limit, numbers) in &issuer.limits {
-            back += ahead::ledger(&app.store, &issuer.id, *limit, *numbers, now).await?;
+        // A CA may have refused for a limit that it is said not to have.
+        for limit in LimitName::ALL {
+            let numbers = issuer.limits.get(limit).copied().unwrap_or(limit.usual());
+            back += ahead::ledger(&app.store, &issuer.id, *limit, numbers, now).await?;
         }
     }
     if back > 0 {

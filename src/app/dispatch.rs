@@ -55,13 +55,15 @@ async fn round_of(app: &App, id: &IssuerId, others: bool) -> Result<Option<Momen
     // The issuer's row may have been waited for: who became eligible meanwhile is in line with the next round, at once.
     let later = dispatching::next_eligible(&mut tx, id, lined_up).await?;
     let circuit = issuer_health::of(&mut tx, id).await?.circuit(now);
-    if matches!(circuit, Circuit::Open(_) | Circuit::Halted) {
-        // Whoever may go to another issuer is looked at anew, which chooses.
-        if others {
-            for id in issuers::look_anew(&mut tx, id, now - LOOKED, LOOKS, now).await? {
-                app.wake.wake(&mut tx, &id, now).await?;
-            }
+    let asks_none = matches!(circuit, Circuit::Open(_) | Circuit::Halted);
+    let account = ledger::of_account(&mut tx, id).await?;
+    // Whoever may go to another issuer is looked at anew, which chooses. Where the account is only used up, they wait: it refills.
+    if others && (asks_none || account.closed_until > now + PATIENCE) {
+        for id in issuers::look_anew(&mut tx, id, now - LOOKED, LOOKS, now).await? {
+            app.wake.wake(&mut tx, &id, now).await?;
         }
+    }
+    if asks_none {
         tx.commit().await?;
         return Ok(if let Circuit::Open(until) = circuit { Some(until) } else { None });
     }
@@ -78,11 +80,10 @@ async fn round_of(app: &App, id: &IssuerId, others: bool) -> Result<Option<Momen
         return Ok(later);
     }
     let limit = issuer.limits.get(&LimitName::OrdersPerAccount).copied();
-    let account = ledger::of_account(&mut tx, id).await?;
     let free = room(account, limit, now).min(if probing { 1 } else { MOST });
     if free == 0 {
         tx.commit().await?;
-        return Ok(limit.map(|limit| account.earliest(limit, now)));
+        return Ok(Some(account.opens_at(limit, now)));
     }
     let turn = u64::try_from(issuer.granted).unwrap_or(0);
     let mut grants = Vec::new();
@@ -152,7 +153,11 @@ fn domains_of<'a>(orders: impl Iterator<Item = &'a OrderId>, heads: &[WaitingRow
 
 /// How many orders the account may make now.
 fn room(account: Bucket, limit: Option<Limit>, now: Moment) -> u32 {
-    limit.map_or(MOST, |limit| account.available(limit, now)).min(MOST)
+    match limit {
+        Some(limit) => account.available(limit, now).min(MOST),
+        None if account.closed_until > now => 0,
+        None => MOST,
+    }
 }
 
 fn chosen(app: &App, given: &Dispatched, heads: &[WaitingRow], limits: &Limits) -> Vec<NewGrant> {

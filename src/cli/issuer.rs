@@ -1,4 +1,4 @@
-//! `nameplate issuer add|remove|list|test|roll-key|register`: the CAs and our accounts there, on the store. Whatever runs beside takes
+//! `nameplate issuer add|set|remove|list|test|roll-key|register`: the CAs and our accounts there, on the store. Whatever runs beside takes
 //! up the changes by itself.
 
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ use crate::model::ledger::Limit;
 use crate::model::limits::{LimitName, Limits, usual};
 use crate::model::secret::Secret;
 use crate::roles::{ByRow, open_current, open_vault};
-use crate::store::issuers::{self, IssuerRow, IssuerSeed};
+use crate::store::issuers::{self, IssuerRow, IssuerSeed, Terms};
 use crate::store::{Store, StoreError, issuer_health};
 use crate::telemetry::Chain;
 
@@ -30,6 +30,8 @@ use crate::telemetry::Chain;
 pub(super) enum IssuerCommand {
     /// Add a CA beside those of the configuration; it is used at once
     Add(AddArgs),
+    /// Change a CA that was added; a running `serve` goes by it within seconds
+    Set(SetArgs),
     /// Use a CA no more that was added; what is on its way there goes on, and its account is kept
     Remove {
         /// Its name
@@ -82,12 +84,27 @@ pub(super) struct AddArgs {
     /// File with its key, in base64url as the CA shows it
     #[arg(long, value_name = "FILE", requires = "eab_key_id")]
     pub eab_hmac_file: Option<PathBuf>,
-    /// A limit unlike Let's Encrypt's: orders_per_account=300/3h; 0/1s: the CA has no such limit
+    /// A limit unlike Let's Encrypt's: orders_per_account=300/3h; 0/1s, but for that one: the CA has no such limit
     #[arg(long = "limit", value_name = "NAME=BURST/TIME")]
     pub limits: Vec<String>,
     /// Orders the account made lately by other means
     #[arg(long, default_value_t = 0)]
     pub spent_before: u32,
+}
+
+#[derive(Args)]
+pub(super) struct SetArgs {
+    /// Its name
+    pub name: String,
+    /// Smaller is tried first
+    #[arg(long)]
+    pub preference: Option<u32>,
+    /// Certificate profile to ask for; an empty one asks for none
+    #[arg(long)]
+    pub profile: Option<String>,
+    /// A limit, written as with `add`; those not named stay as they are
+    #[arg(long = "limit", value_name = "NAME=BURST/TIME")]
+    pub limits: Vec<String>,
 }
 
 pub(super) async fn run(
@@ -107,6 +124,13 @@ pub(super) async fn run(
             store.close().await;
             done?;
             say(out, &seed.name, "added", "Added. A running `serve` opens the account within seconds.")
+        }
+        IssuerCommand::Set(args) => {
+            let store = open_current(&config).await?;
+            let done = set(&store, env, &args).await;
+            store.close().await;
+            done?;
+            say(out, &args.name, "changed", "Changed. A running `serve` goes by it within seconds.")
         }
         IssuerCommand::Remove { name } => {
             let store = open_current(&config).await?;
@@ -198,17 +222,7 @@ fn seed(
     }
     let directory = WebUrl::read(&args.directory)
         .ok_or_else(|| anyhow!("{:?} is no directory: expected {}", args.directory, WebUrl::EXPECTED))?;
-    let mut limits = usual();
-    for text in &args.limits {
-        let (name, limit) = limit(text).ok_or_else(|| {
-            let names: Vec<&str> = LimitName::ALL.iter().map(|l| l.as_str()).collect();
-            anyhow!("{text:?} is no limit: expected one of {} with =300/3h behind it", names.join(", "))
-        })?;
-        match limit {
-            Some(limit) => limits.insert(name, limit),
-            None => limits.remove(&name),
-        };
-    }
+    let limits = with_limits(usual(), &args.limits)?;
     let binding = match (&args.eab_key_id, &args.eab_hmac_file) {
         (Some(key_id), Some(path)) => {
             let hmac =
@@ -228,6 +242,25 @@ fn seed(
         profile: args.profile.clone(),
         binding,
     })
+}
+
+/// The limits with those that were given in their places.
+fn with_limits(mut limits: Limits, given: &[String]) -> anyhow::Result<Limits> {
+    for text in given {
+        let (name, limit) = limit(text).ok_or_else(|| {
+            let names: Vec<&str> = LimitName::ALL.iter().map(|l| l.as_str()).collect();
+            anyhow!("{text:?} is no limit: expected one of {} with =300/3h behind it", names.join(", "))
+        })?;
+        match limit {
+            Some(limit) => limits.insert(name, limit),
+            None if name == LimitName::OrdersPerAccount => bail!(
+                "{text:?}: orders_per_account must be above zero, for it is how fast the CA is asked; where it allows more than \
+                 is ever needed: orders_per_account=10000/1h"
+            ),
+            None => limits.remove(&name),
+        };
+    }
+    Ok(limits)
 }
 
 /// `orders_per_account=300/3h`; no burst means no limit.
@@ -256,6 +289,29 @@ async fn add(store: &Store, env: &Env, seed: &IssuerSeed) -> anyhow::Result<()> 
         }
         other => other?,
     }
+    Ok(tx.commit().await?)
+}
+
+async fn set(store: &Store, env: &Env, args: &SetArgs) -> anyhow::Result<()> {
+    if args.preference.is_none() && args.profile.is_none() && args.limits.is_empty() {
+        bail!("nothing to change: expected --preference, --profile or --limit");
+    }
+    let found = row(store, &args.name).await?;
+    let mut tx = store.begin().await?;
+    // Read anew under its lock: what two commands change is in it both.
+    let row = issuers::lock(&mut tx, &found.id).await?.unwrap_or(found);
+    if !row.is_in_use() {
+        bail!("the issuer {:?} is not in use; add it again with what it is to have: nameplate issuer add", row.name);
+    }
+    if !row.is_added() {
+        bail!("the issuer {:?} is one of the configuration: change it there and start `serve` again", row.name);
+    }
+    let terms = Terms {
+        preference: args.preference.map_or(row.preference, i64::from),
+        profile: args.profile.clone().map_or(row.profile, |given| Some(given).filter(|p| !p.is_empty())),
+        limits: with_limits(row.limits, &args.limits)?,
+    };
+    issuers::set(&mut tx, &row.id, &terms, env.now()).await?;
     Ok(tx.commit().await?)
 }
 

@@ -45,17 +45,34 @@ pub struct Bucket {
     pub tat: Moment,
     /// Spends whose outcome is not known.
     pub open: u32,
+    /// The CA refuses until then, and has said so: that holds whatever our own numbers are, and where we have none.
+    pub closed_until: Moment,
 }
 
 impl Bucket {
     /// The earliest moment at which one more may be spent.
     pub fn earliest(self, limit: Limit, now: Moment) -> Moment {
         let ahead = self.tat.max(now) + limit.interval() * self.open;
-        (ahead - limit.tolerance()).max(now)
+        (ahead - limit.tolerance()).max(self.closed_until).max(now)
+    }
+
+    /// The same under a limit that the CA may be said not to have: its own word holds all the same.
+    pub fn opens_at(self, limit: Option<Limit>, now: Moment) -> Moment {
+        limit.map_or(self.closed_until.max(now), |limit| self.earliest(limit, now))
+    }
+
+    /// The bucket whose open spends are played as if they were answered now.
+    #[must_use]
+    pub fn as_if_answered(self, limit: Limit, now: Moment) -> Bucket {
+        let tat = if self.open == 0 { self.tat } else { self.tat.max(now) + limit.interval().saturating_mul(self.open) };
+        Bucket { tat, open: 0, ..self }
     }
 
     /// How many may be spent now.
     pub fn available(self, limit: Limit, now: Moment) -> u32 {
+        if self.closed_until > now {
+            return 0;
+        }
         let ahead = self.tat.max(now) + limit.interval() * self.open;
         let room = (now + limit.tolerance() + limit.interval()).since(ahead);
         let slots = room.as_micros() / limit.interval().as_micros().max(1);
@@ -91,10 +108,10 @@ mod tests {
     #[test]
     fn a_full_bucket_gives_its_burst_and_then_one_an_interval() {
         let now = Moment::from_secs(1_000_000);
-        let fresh = Bucket { tat: now, open: 0 };
+        let fresh = Bucket { tat: now, ..Bucket::default() };
         assert_eq!(fresh.available(LE, now), 300);
         assert_eq!(fresh.earliest(LE, now), now);
-        let used = Bucket { tat: now, open: 300 };
+        let used = Bucket { tat: now, open: 300, ..Bucket::default() };
         assert_eq!(used.available(LE, now), 0);
         assert_eq!(used.earliest(LE, now), now + Duration::from_secs(36));
     }
@@ -104,9 +121,28 @@ mod tests {
         let now = Moment::from_secs(1_000_000);
         let until = now + Duration::from_secs(600);
         let tat = paused_until(until, LE);
-        let bucket = Bucket { tat, open: 0 };
+        let bucket = Bucket { tat, ..Bucket::default() };
         assert_eq!(bucket.earliest(LE, now), until);
         assert_eq!(bucket.available(LE, until), 1);
+    }
+
+    #[test]
+    fn what_the_ca_closed_is_closed_whatever_is_configured_by_now() {
+        let now = Moment::from_secs(1_000_000);
+        let until = now + Duration::from_secs(600);
+        // Closed under another limit than the one that is configured since, or under none.
+        for tolerance in [Duration::ZERO, LE.tolerance()] {
+            let closed = Bucket { tat: until + tolerance, open: 0, closed_until: until };
+            for limit in [LE, Limit { burst: 1_000, per_secs: 1 }] {
+                assert!(closed.earliest(limit, now) >= until, "{limit:?}");
+                assert_eq!(closed.available(limit, until - Duration::from_micros(1)), 0, "{limit:?}");
+            }
+            assert_eq!(
+                (closed.opens_at(None, now), closed.opens_at(None, until + LE.interval())),
+                (until, until + LE.interval())
+            );
+        }
+        assert_eq!(Bucket { tat: until, open: 9, ..Bucket::default() }.opens_at(None, now), now, "used up is not closed");
     }
 
     /// The CA's own counter, fed with the moments at which it happened to count our calls.
@@ -114,7 +150,7 @@ mod tests {
         counted.sort();
         let mut tat = Moment::from_micros(i64::MIN);
         counted.into_iter().all(|at| {
-            let ok = Bucket { tat, open: 0 }.earliest(limit, at) <= at;
+            let ok = Bucket { tat, ..Bucket::default() }.earliest(limit, at) <= at;
             tat = settle(tat, at, limit);
             ok
         })
@@ -142,7 +178,7 @@ mod tests {
                     counted.push(at);
                     tat = settle(tat, heard, limit);
                 }
-                let bucket = Bucket { tat, open: u32::try_from(open.len()).unwrap() };
+                let bucket = Bucket { tat, open: u32::try_from(open.len()).unwrap(), ..Bucket::default() };
                 prop_assert_eq!(bucket.available(limit, now) > 0, bucket.earliest(limit, now) <= now);
                 if bucket.available(limit, now) > 0 {
                     let heard = now + Duration::from_millis(delay_ms);

@@ -13,7 +13,7 @@ pub fn of(octets: &[u8]) -> String {
 /// number.
 pub fn read(text: &str) -> Option<String> {
     let digits: String = text.chars().filter(|c| *c != ':').map(|c| c.to_ascii_lowercase()).collect();
-    let whole = !digits.is_empty() && digits.len() % 2 == 0 && digits.len() <= OCTETS * 2;
+    let whole = !digits.is_empty() && digits.len().is_multiple_of(2) && digits.len() <= OCTETS * 2;
     (whole && digits.bytes().all(|b| b.is_ascii_hexdigit())).then_some(digits)
 }
 

@@ -167,7 +167,8 @@ pub async fn telling(store: &Store, now: Moment) -> StoreResult<u64> {
 /// What was spent of an issuer's limits at a time that has not come counts as spent now: all of it. How many rows.
 pub async fn ledger(store: &Store, issuer: &IssuerId, limit: LimitName, numbers: Limit, now: Moment) -> StoreResult<u64> {
     let whole = Duration::from_secs(numbers.per_secs);
-    let stmt = sql("UPDATE ledger SET tat = $4, closed_at = CASE WHEN closed_at > $5 THEN $6 ELSE closed_at END WHERE issuer_id = $1 AND limit_name = $2 \
+    let stmt = sql("UPDATE ledger SET tat = $4, closed_at = CASE WHEN closed_at > $5 THEN $6 ELSE closed_at END, \
+           closed_until = CASE WHEN closed_at > $5 THEN NULL ELSE closed_until END WHERE issuer_id = $1 AND limit_name = $2 \
          AND (closed IS NULL AND tat > $3 OR closed_at > $5)")
     .bind(issuer.as_str())
     .bind(limit.as_str())

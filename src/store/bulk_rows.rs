@@ -265,7 +265,9 @@ pub async fn orders_needed(tx: &mut Tx, id: &ImportId) -> StoreResult<(u64, u64)
     Ok((number("n")?, number("domains")?))
 }
 
-/// Registered domains with more than `most` names that need an order, or whose limit is in use, with what is used of it.
+/// Registered domains whose names may have to wait for each other, with what is used of their limit: those under which more than
+/// `most` names need an order, and those whose limit is in use. Who waits under them already, proven or not yet, goes first, and
+/// counts as a spend that is open: names of earlier imports, and single claims.
 pub async fn crowds(
     tx: &mut Tx,
     id: &ImportId,
@@ -273,12 +275,18 @@ pub async fn crowds(
     most: u32,
     now: Moment,
 ) -> StoreResult<Vec<(String, u64, Bucket)>> {
-    let stmt = sql("SELECT g.registered, g.n, l.tat, (SELECT count(*) FROM spends p WHERE p.issuer_id = $2 \
-             AND p.limit_name = $3 AND p.key = g.registered) AS open \
-         FROM (SELECT registered, count(*) AS n FROM import_rows WHERE import_id = $1 \
-             AND verdict IN ('claimed', 'would_be_claimed') GROUP BY registered) g \
-           LEFT JOIN ledger l ON l.issuer_id = $2 AND l.limit_name = $3 AND l.key = g.registered AND l.tat > $4 \
-         WHERE g.n > $5 OR l.tat IS NOT NULL ORDER BY g.registered")
+    // A name's registered domain is one of the words that it is found by.
+    let stmt = sql("WITH crowds AS MATERIALIZED ( \
+           SELECT asked.registered, asked.n, l.tat, CASE WHEN l.closed IS NOT NULL THEN l.closed_until END AS closed_until, \
+             (SELECT count(*) FROM spends p WHERE p.issuer_id = $2 AND p.limit_name = $3 AND p.key = asked.registered) \
+             + (SELECT count(DISTINCT d.id) FROM domain_words w JOIN domains d ON d.id = w.domain_id \
+                 LEFT JOIN orders o ON o.domain_id = d.id AND o.state NOT IN ('issued', 'failed', 'lost') \
+                 WHERE w.word = asked.registered AND (d.import_id IS NULL OR d.import_id <> $1) \
+                   AND (d.claim = 'awaiting_dns' OR o.state = 'waiting' AND o.issuer_id = $2)) AS open \
+           FROM (SELECT registered, count(*) AS n FROM import_rows WHERE import_id = $1 \
+               AND verdict IN ('claimed', 'would_be_claimed') GROUP BY registered) asked \
+             LEFT JOIN ledger l ON l.issuer_id = $2 AND l.limit_name = $3 AND l.key = asked.registered AND l.tat > $4 \
+         ) SELECT registered, n, tat, closed_until, open FROM crowds WHERE tat IS NOT NULL OR n + open > $5 ORDER BY registered")
     .bind(id.as_str())
     .bind(issuer.as_str())
     .bind(limit_name)
@@ -287,14 +295,24 @@ pub async fn crowds(
     let read = |row: &Row| {
         let names = u64::try_from(row.int("n")?).unwrap_or(0);
         let open = u32::try_from(row.int("open")?).unwrap_or(u32::MAX);
-        Ok((row.text("registered")?, names, Bucket { tat: row.opt_moment("tat")?.unwrap_or(now), open }))
+        let closed_until = row.opt_moment("closed_until")?.unwrap_or_default();
+        Ok((row.text("registered")?, names, Bucket { tat: row.opt_moment("tat")?.unwrap_or(now), open, closed_until }))
     };
     tx.fetch_all(stmt.long()).await?.iter().map(read).collect()
 }
 
-/// Orders that wait at an issuer.
+/// The registered domains of the names that need an order, in the order of their rows, from behind row `after`: a page of them, with
+/// their rows.
+pub async fn domains_in_order(tx: &mut Tx, id: &ImportId, after: i64, limit: i64) -> StoreResult<Vec<(i64, String)>> {
+    let stmt = sql("SELECT n, registered FROM import_rows WHERE import_id = $1 AND n > $2 \
+         AND verdict IN ('claimed', 'would_be_claimed') ORDER BY n LIMIT $3");
+    let rows = tx.fetch_all(stmt.bind(id.as_str()).bind(after).bind(limit)).await?;
+    rows.iter().map(|row| Ok((row.int("n")?, row.opt_text("registered")?.unwrap_or_default()))).collect()
+}
+
+/// Orders that wait at an issuer for what the account may spend. Those set aside for a limit of their own are not in the way of others.
 pub async fn waiting(tx: &mut Tx, issuer: &IssuerId) -> StoreResult<u64> {
-    let stmt = sql("SELECT count(*) AS n FROM orders WHERE issuer_id = $1 AND state = 'waiting' AND not_before < $2")
+    let stmt = sql("SELECT count(*) AS n FROM orders WHERE issuer_id = $1 AND state = 'waiting' AND held_by IS NULL AND not_before < $2")
         .bind(issuer.as_str())
         .bind(Moment::NEVER);
     let n = tx.fetch_optional(stmt.long()).await?.map_or(Ok(0), |row| row.int("n"))?;

@@ -167,6 +167,33 @@ pub async fn remove(tx: &mut Tx, id: &IssuerId, now: Moment) -> StoreResult<bool
     Ok(removed)
 }
 
+/// What of an issuer can be changed while it is in use.
+#[derive(Clone, Debug)]
+pub struct Terms {
+    /// Smaller is asked first.
+    pub preference: i64,
+    /// The certificate profile that is asked for.
+    pub profile: Option<String>,
+    /// What it allows.
+    pub limits: Limits,
+}
+
+/// Changes an issuer, whose row is locked. Whoever waits for room under a limit of its own is looked at anew.
+pub async fn set(tx: &mut Tx, id: &IssuerId, terms: &Terms, now: Moment) -> StoreResult<()> {
+    let stmt = sql("UPDATE issuers SET preference = $2, profile = $3, limits = $4 WHERE id = $1")
+        .bind(id.as_str())
+        .bind(terms.preference.min(NOT_CONFIGURED - 1))
+        .bind(terms.profile.as_deref())
+        .bind(document(&terms.limits)?);
+    tx.execute(stmt).await?;
+    let held = sql("UPDATE orders SET not_before = $2, held_by = NULL \
+         WHERE issuer_id = $1 AND state = 'waiting' AND held_by IS NOT NULL AND not_before > $2 AND not_before < $3")
+    .bind(id.as_str())
+    .bind(now)
+    .bind(Moment::NEVER);
+    tx.execute(held).await.map(|_| ())
+}
+
 /// Adds an issuer beside those of the configuration; refuses a name or a directory that is in use, for an account and what it may
 /// spend belong to its directory. One that was removed comes back with its account and what it has spent.
 pub async fn add(tx: &mut Tx, seed: &IssuerSeed, now: Moment, id: &IssuerId) -> StoreResult<()> {

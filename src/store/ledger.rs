@@ -28,9 +28,10 @@ pub async fn of_keys<'k>(tx: &mut Tx, issuer: &IssuerId, keys: impl IntoIterator
     let keys: Vec<&str> = keys.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
     let mut spent = Spent::new();
     for chunk in keys.chunks(KEYS) {
-        let mut stmt = sql("SELECT limit_name, key, tat, 0 AS open FROM ledger WHERE issuer_id = $1 \
+        let mut stmt = sql("SELECT limit_name, key, tat, 0 AS open, \
+             CASE WHEN closed IS NOT NULL THEN closed_until END AS closed_until FROM ledger WHERE issuer_id = $1 \
            AND key IN ($2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17) \
-         UNION ALL SELECT limit_name, key, 0 AS tat, count(*) AS open FROM spends WHERE issuer_id = $1 \
+         UNION ALL SELECT limit_name, key, 0 AS tat, count(*) AS open, NULL AS closed_until FROM spends WHERE issuer_id = $1 \
            AND key IN ($2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17) \
          GROUP BY limit_name, key")
         .bind(issuer.as_str());
@@ -47,12 +48,13 @@ pub async fn of_keys<'k>(tx: &mut Tx, issuer: &IssuerId, keys: impl IntoIterator
 /// after the open spends: an answer that settles meanwhile may be seen twice, but never not at all.
 pub async fn whole(tx: &mut Tx, issuer: &IssuerId, now: Moment) -> StoreResult<Spent> {
     let mut spent = Spent::new();
-    let open = sql("SELECT limit_name, key, CAST(0 AS BIGINT) AS tat, count(*) AS open FROM spends WHERE issuer_id = $1 \
-         GROUP BY limit_name, key");
+    let open = sql("SELECT limit_name, key, CAST(0 AS BIGINT) AS tat, CAST(NULL AS BIGINT) AS closed_until, \
+         count(*) AS open FROM spends WHERE issuer_id = $1 GROUP BY limit_name, key");
     add(&mut spent, &tx.fetch_all(open.bind(issuer.as_str())).await?)?;
     let (mut key, mut limit) = (String::new(), String::new());
     loop {
-        let stmt = sql("SELECT limit_name, key, tat, CAST(0 AS BIGINT) AS open FROM ledger \
+        let stmt = sql("SELECT limit_name, key, tat, CAST(0 AS BIGINT) AS open, \
+               CASE WHEN closed IS NOT NULL THEN closed_until END AS closed_until FROM ledger \
              WHERE issuer_id = $1 AND (key, limit_name) > ($2, $3) AND tat > $4 ORDER BY key, limit_name LIMIT $5")
         .bind(issuer.as_str())
         .bind(key.as_str())
@@ -70,21 +72,28 @@ fn add(spent: &mut Spent, rows: &[Row]) -> StoreResult<()> {
     for row in rows {
         let bucket = spent.entry((row.parse("limit_name")?, row.text("key")?)).or_default();
         bucket.tat = bucket.tat.max(row.moment("tat")?);
+        bucket.closed_until = bucket.closed_until.max(row.opt_moment("closed_until")?.unwrap_or_default());
         bucket.open = bucket.open.saturating_add(u32::try_from(row.int("open")?).unwrap_or(u32::MAX));
     }
     Ok(())
 }
 
-/// Closes a row of the ledger. Without a told time the wait grows with the square of the refusals in a row; those of calls that
-/// were on their way when the row was closed are no row of refusals.
+/// Closes a row of the ledger, whatever is configured for its limit by then. Without a told time the wait grows with the square of the
+/// refusals in a row; those of calls that were on their way when the row was closed are no row of refusals.
 pub fn refused(r: &Refusal, now: Moment) -> Stmt {
     let micros = |d: Duration| i64::try_from(d.as_micros()).unwrap_or(i64::MAX);
     let (first, longest) = r.told.map_or(r.untold, |told| (told, told));
-    sql("INSERT INTO ledger (issuer_id, limit_name, key, tat, refusals, closed, said, link, closed_at) \
-         VALUES ($1, $2, $3, $4, 1, $5, $6, $7, $8) \
+    sql("INSERT INTO ledger (issuer_id, limit_name, key, tat, refusals, closed, said, link, closed_at, closed_until) \
+         VALUES ($1, $2, $3, $4, 1, $5, $6, $7, $8, $12) \
          ON CONFLICT (issuer_id, limit_name, key) DO UPDATE SET closed = excluded.closed, \
            refusals = CASE WHEN ledger.tat > $11 THEN ledger.refusals ELSE ledger.refusals + 1 END, \
            said = excluded.said, link = excluded.link, closed_at = excluded.closed_at, \
+           closed_until = CASE \
+             WHEN ledger.closed IS NOT NULL AND ledger.closed_until > excluded.closed_until THEN ledger.closed_until \
+             WHEN ledger.closed IS NOT NULL AND ledger.closed_until > $8 AND CAST($9 AS BIGINT) < $10 THEN ledger.closed_until \
+             WHEN ledger.refusals > 12 OR ledger.refusals * ledger.refusals * $9 + $9 > $10 \
+               THEN excluded.closed_until - $9 + $10 \
+             ELSE excluded.closed_until + ledger.refusals * ledger.refusals * $9 END, \
            tat = CASE WHEN ledger.tat > excluded.tat THEN ledger.tat \
              WHEN ledger.tat > $11 AND CAST($9 AS BIGINT) < $10 THEN ledger.tat \
              WHEN ledger.refusals > 12 OR ledger.refusals * ledger.refusals * $9 + $9 > $10 THEN excluded.tat - $9 + $10 \
@@ -100,4 +109,5 @@ pub fn refused(r: &Refusal, now: Moment) -> Stmt {
     .bind(micros(first))
     .bind(micros(longest))
     .bind(now + r.tolerance)
+    .bind(now + first)
 }

@@ -58,10 +58,10 @@ impl Book {
             forget(&mut used, now);
         }
         let tat = used.get(who).copied().unwrap_or(now);
-        let allowed = Bucket { tat, open: 0 }.earliest(self.limit, now) <= now;
+        let allowed = Bucket { tat, ..Bucket::default() }.earliest(self.limit, now) <= now;
         let tat = if allowed { settle(tat, now, self.limit) } else { tat };
         used.insert(who.to_owned(), tat);
-        let after = Bucket { tat, open: 0 };
+        let after = Bucket { tat, ..Bucket::default() };
         Standing {
             name: self.name,
             limit: self.limit,

@@ -145,7 +145,16 @@ async fn a_refusal_for_a_limit_that_is_not_configured_shows_with_who_waits() {
         (&"acme.test".into(), &"used_up_by_others".into()),
         "{place}"
     );
-    // Nobody else is held by it, and once its time is over it is told of no more.
+    // It holds whoever comes under that domain, and nobody else; once its time is over it is told of no more.
+    let asked = web.rig.ca.asked();
+    let (late, _) = ordered(&web, "other", "b.acme.test").await;
+    web.rig.also_zone("free.test");
+    let (free, _) = ordered(&web, "free", "www.free.test").await;
+    web.rig.until_active(&free, Duration::from_secs(600)).await;
+    web.rig.pass(Duration::from_secs(3_600)).await;
+    assert_eq!(web.rig.ca.asked() - asked, 1, "{}", web.rig.story(&late).await);
+    assert_eq!(limit_of(&web, "certificates_per_domain", "acme.test").await["waiting"], 2);
+    web.rig.until_active(&late, Duration::from_secs(3 * 3_600)).await;
     web.rig.until_active(&id, Duration::from_secs(3 * 3_600)).await;
     let budget = web.api(&web.operator, "GET", "/api/v1/budget", None).await.body;
     assert!(!budget.contains("certificates_per_domain"), "{budget}");

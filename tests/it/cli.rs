@@ -354,6 +354,7 @@ fn issuers_are_added_listed_and_refused_without_a_server() {
         ("issuer add plain --directory http://acme.example/directory", "no URL to use"),
         ("issuer add bad/name --directory https://b.example/directory", "no name for an issuer"),
         ("issuer add c --directory https://c.example/directory --limit orders=1/1h", "no limit"),
+        ("issuer add d --directory https://d.example/directory --limit orders_per_account=0/1s", "must be above zero"),
         ("issuer add plain --directory https://user:word@acme.example/dir", "no directory"),
         ("issuer add plain --directory https://acme.example/directory#x", "no directory"),
         ("issuer remove nobody", "nameplate issuer list"),
@@ -364,6 +365,26 @@ fn issuers_are_added_listed_and_refused_without_a_server() {
         assert!(code == 1 && said.contains(says), "{line}: {said}");
     }
     assert!(shell.out("issuer register spare --new-key").contains("forgotten"));
+    // What may change while it is in use: what is not named stays.
+    let set = "issuer set spare --preference 7 --limit certificates_per_domain=9/1h --limit certificates_per_name=0/1s";
+    assert!(shell.out(set).starts_with("Changed."));
+    let listed: Value = serde_json::from_str(&shell.out("issuer list --json")).unwrap();
+    let one = &listed[0];
+    assert_eq!((&one["preference"], &one["profile"], &one["source"]), (&7.into(), &"short".into(), &"command".into()));
+    assert_eq!(one["limits"]["certificates_per_domain"], serde_json::json!({"burst": 9, "per_secs": 3600}));
+    assert_eq!(one["limits"]["orders_per_account"], serde_json::json!({"burst": 10, "per_secs": 3600}));
+    assert!(one["limits"].get("certificates_per_name").is_none() && one["limits"].get("failures_per_name").is_none());
+    shell.out("issuer set spare --profile=");
+    let listed: Value = serde_json::from_str(&shell.out("issuer list --json")).unwrap();
+    assert_eq!((&listed[0]["profile"], &listed[0]["preference"]), (&Value::Null, &7.into()));
+    for (line, says) in [
+        ("issuer set spare", "nothing to change"),
+        ("issuer set spare --limit orders_per_account=0/1s", "must be above zero"),
+        ("issuer set nobody --preference 1", "nameplate issuer list"),
+    ] {
+        let (code, said) = shell.fails(line);
+        assert!(code == 1 && said.contains(says), "{line}: {said}");
+    }
     // One that was added by mistake goes again, and may come back, under another name, too.
     assert!(shell.out("issuer remove spare").starts_with("Removed"));
     assert!(shell.out("issuer list").contains("not in use"));

@@ -234,6 +234,28 @@ async fn a_round_finds_lines_and_keys_by_their_own_index() {
     }
 }
 
+/// Who waits under the registered domains of an import is found by name, on a database that knows all of itself and on one that
+/// knows nothing.
+#[tokio::test]
+async fn the_plan_of_an_import_finds_who_waits_by_their_words() {
+    for kind in [Kind::SqliteMemory, Kind::Postgres] {
+        let (known, new) = (seeded(kind).await, TestStore::migrated(kind).await);
+        let crowds = read("src/store/bulk_rows.rs").into_iter().find(|found| found.text.contains("domain_words")).unwrap();
+        for (test, knows) in [(&known, true), (&new, false)] {
+            let plan = plan(&test.store, &crowds.text).await;
+            let by = |index: &str| plan.iter().any(|line| line.contains(index));
+            let words = if kind == Kind::Postgres { "(word = " } else { "domain_words_1 (word=?)" };
+            // PostgreSQL reads a table of no pages whole, whatever is asked.
+            if kind == Kind::SqliteMemory || knows {
+                assert!(by(words) && whole_tables(&plan).is_empty(), "{kind:?}, {knows}:\n{}", plan.join("\n"));
+                assert!(!by("domains_by_claim") && !by("orders_waiting"), "{kind:?}, {knows}:\n{}", plan.join("\n"));
+            }
+        }
+        known.remove().await;
+        new.remove().await;
+    }
+}
+
 #[tokio::test]
 async fn lists_come_out_of_their_index_in_order() {
     for kind in [Kind::SqliteMemory, Kind::Postgres] {

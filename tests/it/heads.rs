@@ -179,6 +179,43 @@ async fn a_round_grants_what_the_whole_queue_and_ledger_lead_to() {
     assert!(total > 100, "{total} grants");
 }
 
+/// Renewals and single claims that wait in any number leave an import its two turns of ten, and each other theirs.
+#[tokio::test]
+async fn every_lane_has_its_share_of_what_the_account_may_spend() {
+    for (kind, seed) in [(Kind::SqliteMemory, 21), (Kind::Postgres, 22)] {
+        let (test, rig) = world(kind, seed, 10).await;
+        let issuer = issuers::list(&rig.app.store).await.unwrap().remove(0).id;
+        let mut crowd = Crowd { rig: &rig, issuer, orders: 0 };
+        crowd.tenants().await;
+        for n in 0..150 {
+            crowd.order(&format!("www.n{n}.example")).await;
+        }
+        let (now, store) = (rig.env.now(), &rig.app.store);
+        let all = sql("UPDATE orders SET not_before = $1, held_by = NULL");
+        store.execute(all.bind(now)).await.unwrap();
+        let alive = sql("UPDATE tenants SET status = 'active'");
+        store.execute(alive).await.unwrap();
+        for (n, order) in store.query(sql("SELECT id FROM orders ORDER BY id")).await.unwrap().iter().enumerate() {
+            let stmt = sql("UPDATE orders SET lane = $2 WHERE id = $1").bind(order.text("id").unwrap());
+            store.execute(stmt.bind(Lane::ALL[n % 3].as_str())).await.unwrap();
+        }
+        let of_lane = async |lane: Lane| {
+            let stmt = sql("SELECT count(*) AS n FROM orders WHERE state = 'granted' AND lane = $1");
+            rig.count(stmt.bind(lane.as_str())).await
+        };
+        for tens in 1..=5 {
+            round(&rig.app).await.unwrap();
+            let share = [of_lane(Lane::Renewal).await, of_lane(Lane::Single).await, of_lane(Lane::Bulk).await];
+            assert_eq!(share, [5 * tens, 3 * tens, 2 * tens], "{kind:?}, after {tens} times ten");
+            // Answered, and the bucket is full again.
+            store.execute(sql("DELETE FROM spends")).await.unwrap();
+            rig.hand.advance(Duration::from_secs(100));
+        }
+        drop(rig);
+        test.remove().await;
+    }
+}
+
 /// Where tenants and lanes share registered domains, who comes first may depend on who is read; nothing goes beyond a limit, and
 /// nobody waits while there is room.
 #[tokio::test]

@@ -9,7 +9,8 @@ use nameplate::app::account::{self, RollError, RollWith};
 use nameplate::app::{self, dispatch};
 use nameplate::mint;
 use nameplate::model::id::{DomainId, IssuerId};
-use nameplate::model::limits::Counted;
+use nameplate::model::ledger::Limit;
+use nameplate::model::limits::{self, Counted, LimitName};
 use nameplate::model::secret::Secret;
 use nameplate::sandbox::ca::DirectCa;
 use nameplate::store::issuers::{self, IssuerSeed};
@@ -18,6 +19,7 @@ use nameplate::vault::{Context, Sealed};
 use serde_json::json;
 
 use crate::support::rig::Rig;
+use crate::support::stores::{Kind as Database, TestStore};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -123,6 +125,133 @@ async fn a_domain_that_is_used_up_at_one_ca_goes_to_the_next() {
     rig.until_active(&id, 2 * HOUR).await;
     assert_eq!((issued(&rig.ca), issued(&other)), (0, 1));
     rig.check_invariants().await;
+}
+
+/// The CA's word on the whole account.
+fn too_many_orders(wait: u64) -> AcmeError {
+    let detail = "too many new orders (300) from this account in the last 3h0m0s";
+    let problem = json!({"type": "urn:ietf:params:acme:error:rateLimited", "detail": detail, "status": 429});
+    AcmeError { problem: ProblemDoc::new(problem), ..crowded(wait) }
+}
+
+/// A CA that closes our account for days sends all that waits there to the next, as far as CAA allows; it is asked again when it said.
+#[tokio::test]
+async fn an_account_that_is_closed_for_long_hands_its_names_to_the_next() {
+    for kind in [Database::SqliteMemory, Database::Postgres] {
+        let store = TestStore::blank(kind).await;
+        let mut rig = Rig::on(95, &store.url).await;
+        let other = rig.add_issuer("other").await;
+        account::ensure_all(&rig.new_worker()).await.unwrap();
+        rig.also_zone("only.test");
+        rig.zones.add("only.test. 60 IN CAA 0 issue \"ca.test\"").unwrap();
+        rig.ca.refuse([too_many_orders(2 * 86_400)]);
+        let bound = claimed(&rig, "only", "www.only.test").await;
+        rig.pass(HOUR / 4).await;
+        assert_eq!(rig.ca.asked(), 1);
+        let mut ids = Vec::new();
+        for n in 0..6 {
+            ids.push(claimed(&rig, &format!("t{n}"), &format!("n{n}.acme.test")).await);
+        }
+        for id in &ids {
+            rig.until_active(id, HOUR).await;
+        }
+        assert_eq!((issued(&rig.ca), issued(&other), rig.ca.asked()), (0, 6, 1), "{kind:?}");
+        rig.pass_quickly(HOUR * 12).await;
+        assert_eq!(rig.ca.asked(), 1, "{kind:?}: {}", rig.story(&bound).await);
+        rig.until_active(&bound, 48 * HOUR).await;
+        assert_eq!((issued(&rig.ca), issued(&other)), (1, 6), "{kind:?}: CAA allows no other");
+        rig.check_invariants().await;
+        drop(rig);
+        store.remove().await;
+    }
+}
+
+/// Who stands in the queue already when the account is closed is looked at anew, even where no round has room for anybody. Closed
+/// for less than an hour, and used up by ourselves, nobody leaves.
+#[tokio::test]
+async fn who_waits_leaves_an_account_that_is_closed_for_long_and_no_other() {
+    let mut rig = Rig::with_limit(96, "sqlite::memory:", Limit { burst: 1, per_secs: 10 * 86_400 }).await;
+    let other = rig.add_issuer("other").await;
+    account::ensure_all(&rig.new_worker()).await.unwrap();
+    let mut ids = Vec::new();
+    for n in 0..4 {
+        ids.push(claimed(&rig, &format!("t{n}"), &format!("n{n}.acme.test")).await);
+    }
+    rig.pass(2 * HOUR).await;
+    assert_eq!((issued(&rig.ca), issued(&other)), (1, 0), "a mere queue");
+    let close = async |wait: Duration| {
+        let stmt = sql("UPDATE ledger SET closed = 'used_up_by_others', closed_at = $1, closed_until = $2, refusals = 1 \
+             WHERE key = 'account' AND issuer_id = (SELECT id FROM issuers WHERE name = 'main')");
+        let (now, until) = (rig.env.now(), rig.env.now() + wait);
+        rig.app.store.execute(stmt.bind(now).bind(until)).await.unwrap();
+    };
+    close(HOUR / 2).await;
+    rig.pass(HOUR / 4).await;
+    assert_eq!((issued(&rig.ca), issued(&other)), (1, 0), "half an hour is worth the wait");
+    close(2 * 24 * HOUR).await;
+    rig.pass(HOUR / 2).await;
+    assert_eq!((issued(&rig.ca), issued(&other)), (1, 3));
+    rig.check_invariants().await;
+}
+
+/// What the CA closed opens when the CA said, whatever is configured for that limit meanwhile: not sooner where there is more room by
+/// now, or no such limit, and not a week later.
+#[tokio::test]
+async fn what_the_ca_closed_opens_when_it_said_whatever_is_configured() {
+    for (kind, seed) in [(Database::SqliteMemory, 97), (Database::Postgres, 98)] {
+        for numbers in [None, Some(Limit { burst: 5_000, per_secs: 7 * 86_400 })] {
+            let store = TestStore::blank(kind).await;
+            let rig = Rig::with_limits(seed, &store.url, limits::usual()).await;
+            rig.ca.refuse([crowded(7_200)]);
+            let mut ids = vec![claimed(&rig, "first", "a.acme.test").await];
+            rig.pass(Duration::from_secs(120)).await;
+            assert_eq!(rig.ca.asked(), 1);
+            let mut all = limits::usual();
+            match numbers {
+                Some(numbers) => all.insert(LimitName::CertificatesPerDomain, numbers),
+                None => all.remove(&LimitName::CertificatesPerDomain),
+            };
+            let stmt = sql("UPDATE issuers SET limits = $1").bind(serde_json::to_string(&all).unwrap());
+            rig.app.store.execute(stmt).await.unwrap();
+            for n in 0..3 {
+                ids.push(claimed(&rig, &format!("t{n}"), &format!("n{n}.acme.test")).await);
+            }
+            rig.pass(HOUR).await;
+            assert_eq!(rig.ca.asked(), 1, "{kind:?} {numbers:?}: {}", rig.story(&ids[1]).await);
+            rig.pass(HOUR + Duration::from_secs(600)).await;
+            assert_eq!(issued(&rig.ca), 4, "{kind:?} {numbers:?}: {}", rig.story(&ids[1]).await);
+            rig.check_invariants().await;
+            drop(rig);
+            store.remove().await;
+        }
+    }
+}
+
+/// A limit that was changed while names waited for it holds them no longer than it does now.
+#[tokio::test]
+async fn a_limit_that_is_raised_lets_through_who_waited_for_it() {
+    for (kind, seed) in [(Database::SqliteMemory, 99), (Database::Postgres, 100)] {
+        let store = TestStore::blank(kind).await;
+        let mut all = limits::usual();
+        all.insert(LimitName::CertificatesPerDomain, Limit { burst: 1, per_secs: 7 * 86_400 });
+        let rig = Rig::with_limits(seed, &store.url, all.clone()).await;
+        for n in 0..3 {
+            claimed(&rig, &format!("t{n}"), &format!("n{n}.acme.test")).await;
+        }
+        rig.pass(HOUR).await;
+        assert_eq!(issued(&rig.ca), 1, "{kind:?}");
+        all.insert(LimitName::CertificatesPerDomain, Limit { burst: 5_000, per_secs: 7 * 86_400 });
+        let id = issuers::list(&rig.app.store).await.unwrap().remove(0).id;
+        let mut tx = rig.app.store.begin().await.unwrap();
+        let row = issuers::lock(&mut tx, &id).await.unwrap().unwrap();
+        let terms = issuers::Terms { preference: row.preference, profile: row.profile, limits: all };
+        issuers::set(&mut tx, &id, &terms, rig.env.now()).await.unwrap();
+        tx.commit().await.unwrap();
+        rig.pass(HOUR / 4).await;
+        assert_eq!(issued(&rig.ca), 3, "{kind:?}");
+        drop(rig);
+        store.remove().await;
+    }
 }
 
 /// The key that the issuer's row has now.

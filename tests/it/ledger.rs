@@ -14,7 +14,7 @@ const LIMIT: Limit = Limit { burst: 5, per_secs: 100 };
 fn ca_takes_all(ordered_at: &[Moment]) -> bool {
     let mut tat = Moment::from_micros(i64::MIN);
     ordered_at.iter().all(|at| {
-        let taken = Bucket { tat, open: 0 }.earliest(LIMIT, *at) <= *at;
+        let taken = Bucket { tat, ..Bucket::default() }.earliest(LIMIT, *at) <= *at;
         tat = settle(tat, *at, LIMIT);
         taken
     })

@@ -39,7 +39,7 @@ fn too_many(limits: &Limits, counted: &[(Counted, Hostname, Moment)]) -> Option<
                 continue;
             }
             let tat = rows.entry((limit, key.to_owned())).or_insert(Moment::from_micros(i64::MIN));
-            if (Bucket { tat: *tat, open: 0 }).earliest(numbers, *at) > *at {
+            if (Bucket { tat: *tat, ..Bucket::default() }).earliest(numbers, *at) > *at {
                 return Some(format!("{limit} for {key} at {at}"));
             }
             *tat = settle(*tat, *at, numbers);

@@ -19,6 +19,7 @@ mod bulk_cli;
 mod bulk_files;
 mod bulk_held;
 mod bulk_pages;
+mod bulk_plan;
 mod ca_after_finalize;
 mod ca_faults;
 mod ca_fields;

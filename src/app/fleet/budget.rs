@@ -130,11 +130,13 @@ const UNKNOWN: Limit = Limit { burst: 0, per_secs: 0 };
 
 fn tokens(known: Option<Limit>, row: LedgerRow, queue: Option<&IssuerQueue>, now: Moment) -> Option<Tokens> {
     let (is_known, limit) = (known.is_some(), known.unwrap_or(UNKNOWN));
-    if !is_known && (row.closed.is_none() || row.tat <= now) {
+    let closed_until = row.closed.and(row.closed_until).unwrap_or_default();
+    if !is_known && closed_until <= now {
         return None;
     }
     let (waiting, first) = queue.map(|q| q.waiting_for(row.limit, &row.key)).unwrap_or_default();
-    let bucket = Bucket { tat: row.tat, open: u32::try_from(row.open).unwrap_or(u32::MAX) };
+    let tat = if is_known { row.tat } else { closed_until };
+    let bucket = Bucket { tat, open: u32::try_from(row.open).unwrap_or(u32::MAX), closed_until };
     let left = bucket.available(limit, now);
     let shut = |why| Shut { why, said: row.said.unwrap_or_default(), link: row.link, at: row.closed_at.unwrap_or(now) };
     Some(Tokens {

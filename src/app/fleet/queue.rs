@@ -11,7 +11,7 @@ use crate::model::hostname::Hostname;
 use crate::model::id::{DomainId, OrderId};
 use crate::model::issuer::Circuit;
 use crate::model::ledger::Spent;
-use crate::model::limits::{LimitName, Limits};
+use crate::model::limits::LimitName;
 use crate::model::moment::Moment;
 use crate::model::order::Lane;
 use crate::store::fleet::queue::{self, QueuedRow};
@@ -189,9 +189,7 @@ fn play(read: Read, now: Moment) -> IssuerQueue {
         out.orders.push(Queued {
             order_id,
             domain_id: row.domain_id,
-            held: held
-                .or_else(|| row.held_by.map(|limit| (limit, row.waiting.not_before)).filter(|(_, at)| *at > now))
-                .or_else(|| beyond(&row.waiting.name, &issuer.limits, &spent, now)),
+            held: held.or_else(|| row.held_by.map(|limit| (limit, row.waiting.not_before)).filter(|(_, at)| *at > now)),
             hostname: row.waiting.name,
             tenant_slug: row.tenant_slug,
             lane: row.waiting.lane,
@@ -202,13 +200,6 @@ fn play(read: Read, now: Moment) -> IssuerQueue {
     }
     out.index();
     out
-}
-
-/// A limit that configuration says the CA has not, and that it refused the name for, until when.
-fn beyond(name: &Hostname, limits: &Limits, spent: &Spent, now: Moment) -> Option<(LimitName, Moment)> {
-    let unknown = LimitName::ALL.iter().filter(|limit| !limits.contains_key(limit));
-    let closed = unknown.filter_map(|limit| Some((*limit, spent.get(&(*limit, limit.key(name).to_owned()))?.tat)));
-    closed.filter(|(_, until)| *until > now).max_by_key(|(_, until)| *until)
 }
 
 /// Where a domain's order stands in these queues, and in which.

@@ -226,8 +226,8 @@ fn order_refused(s: &Situation, order: &Order, t: &Trouble, now: Moment) -> Outc
 /// failed, so nothing is counted against this one.
 fn limit_reached(s: &Situation, order: &Order, grant: &GrantId, t: &Trouble, limited: &Limited, now: Moment) -> Outcome {
     let refusal = refusal(s, t, limited);
-    // What was told stands in the order's own row, too; what was not is the ledger's to say. Nobody is held at a limit that
-    // configuration says is not there: the order waits by itself, and the ledger's row says to people why.
+    // What was told stands in the order's own row, too; what was not is the ledger's to say, but for a limit that configuration says
+    // is not there: how long its row is closed is not known before it is written.
     let counted = s.issuer.limits.contains_key(&limited.limit);
     let (told, until) =
         (refusal.told, now + refusal.told.unwrap_or(if counted { Duration::ZERO } else { refusal.untold.0 }));

@@ -83,7 +83,7 @@ struct Account {
 
 impl Account {
     fn earliest(&self, now: Moment) -> Moment {
-        self.limit.map_or(now, |limit| self.bucket.earliest(limit, now))
+        self.bucket.opens_at(self.limit, now)
     }
 
     fn spend(&mut self, at: Moment) {
@@ -93,18 +93,12 @@ impl Account {
     }
 }
 
-/// A bucket whose open spends are played as if they were answered now.
-fn as_if_answered(bucket: Bucket, limit: Limit, now: Moment) -> Bucket {
-    let tat = if bucket.open == 0 { bucket.tat } else { bucket.tat.max(now) + limit.interval() * bucket.open };
-    Bucket { tat, open: 0 }
-}
-
 /// Gives grants. `waiting` is sorted by age (order ids sort so), `turn` counts the grants given so far. An order that may never
 /// be placed as things are (`not_before` is never) gets neither a grant nor a place.
 pub fn dispatch(waiting: &[Waiting], limits: &Limits, spent: &Spent, turn: u64, now: Moment) -> Dispatched {
     let of_account = limits.get(&LimitName::OrdersPerAccount).copied();
     let row = spent.get(&(LimitName::OrdersPerAccount, ACCOUNT.to_owned())).copied().unwrap_or_default();
-    let bucket = of_account.map_or(row, |limit| as_if_answered(row, limit, now));
+    let bucket = of_account.map_or(row, |limit| row.as_if_answered(limit, now));
     let mut account = Account { bucket, limit: of_account };
     let mut own = OwnLimits::new(waiting, limits, spent, now);
     let mut lanes = LaneQueues::default();

@@ -5,16 +5,17 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, HashMap};
 use std::time::Duration;
 
-use super::{Waiting, as_if_answered};
+use super::Waiting;
 use crate::model::ledger::{Bucket, Limit, Spent, settle};
-use crate::model::limits::{LimitName, Limits, spends};
+use crate::model::limits::{LimitName, Limits};
 use crate::model::moment::Moment;
 use crate::model::order::Lane;
 
 /// One key of one limit.
 struct Key {
     name: LimitName,
-    limit: Limit,
+    /// None where configuration says that the CA has no such limit, and the CA refused for it.
+    limit: Option<Limit>,
     bucket: Bucket,
     /// Orders that compete for the account with room here set aside for them.
     offered: u32,
@@ -24,7 +25,10 @@ struct Key {
 
 impl Key {
     fn has_room(&self, at: Moment) -> bool {
-        self.bucket.available(self.limit, at) > self.offered
+        match self.limit {
+            Some(limit) => self.bucket.available(limit, at) > self.offered,
+            None => self.bucket.closed_until <= at,
+        }
     }
 
     /// Whether the room there is is somebody else's, who waits for it already and comes first.
@@ -34,8 +38,10 @@ impl Key {
 
     /// When there is room for one more than was offered; nothing while all there can be is offered: a spend tells then.
     fn next_room(&self) -> Option<Moment> {
-        let ahead = self.limit.interval() * self.offered;
-        (self.offered < self.limit.burst).then(|| self.bucket.tat + ahead - self.limit.tolerance())
+        let Some(limit) = self.limit else { return Some(self.bucket.closed_until) };
+        let ahead = limit.interval() * self.offered;
+        let room = || (self.bucket.tat + ahead - limit.tolerance()).max(self.bucket.closed_until);
+        (self.offered < limit.burst).then(room)
     }
 }
 
@@ -56,7 +62,7 @@ pub(super) struct OwnLimits {
 
 impl OwnLimits {
     pub(super) fn new(waiting: &[Waiting], limits: &Limits, spent: &Spent, now: Moment) -> Self {
-        let own: Limits = limits.iter().filter(|(l, _)| **l != LimitName::OrdersPerAccount).map(|(l, n)| (*l, *n)).collect();
+        let own = || LimitName::ALL.iter().copied().filter(|name| *name != LimitName::OrdersPerAccount);
         let mut keys: Vec<Key> = Vec::new();
         let mut known: HashMap<(LimitName, &str), usize> = HashMap::new();
         let mut items = Vec::with_capacity(waiting.len());
@@ -64,13 +70,18 @@ impl OwnLimits {
         let mut rows: HashMap<(LimitName, &str), Bucket> = HashMap::new();
         rows.extend(spent.iter().map(|((limit, key), bucket)| ((*limit, key.as_str()), *bucket)));
         for w in waiting {
-            let of_order = spends(&own, &w.name).map(|(name, limit, key)| {
-                *known.entry((name, key)).or_insert_with(|| {
+            let of_order = own().filter_map(|name| {
+                let (limit, key) = (limits.get(&name).copied(), name.key(&w.name));
+                // A limit that is not there holds nobody, unless the CA said otherwise.
+                if limit.is_none() && rows.get(&(name, key)).is_none_or(|row| row.closed_until <= now) {
+                    return None;
+                }
+                Some(*known.entry((name, key)).or_insert_with(|| {
                     let row = rows.get(&(name, key)).copied().unwrap_or_default();
-                    let bucket = as_if_answered(row, limit, now);
+                    let bucket = limit.map_or(row, |limit| row.as_if_answered(limit, now));
                     keys.push(Key { name, limit, bucket, offered: 0, line: BTreeSet::new() });
                     keys.len() - 1
-                })
+                }))
             });
             let of_order: Vec<usize> = of_order.collect();
             let held_by = of_order.iter().map(|k| &keys[*k]).find(|key| !key.has_room(now)).map(|key| key.name);
@@ -137,7 +148,9 @@ impl OwnLimits {
             let k = self.items[n].keys[i];
             let key = &mut self.keys[k];
             key.offered -= 1;
-            key.bucket.tat = settle(key.bucket.tat, at, key.limit);
+            if let Some(limit) = key.limit {
+                key.bucket.tat = settle(key.bucket.tat, at, limit);
+            }
             if !key.line.is_empty() {
                 self.await_room(k, at);
             }

@@ -109,7 +109,10 @@ fn whoever_was_served_longest_ago_comes_first() {
         w.served = 8;
     }
     all[4].served = 7;
-    let spent = Spent::from([((LimitName::OrdersPerAccount, ACCOUNT.to_owned()), Bucket { tat: NOW, open: 9 })]);
+    let spent = Spent::from([(
+        (LimitName::OrdersPerAccount, ACCOUNT.to_owned()),
+        Bucket { tat: NOW, open: 9, ..Bucket::default() },
+    )]);
     assert_eq!(
         dispatch(&all, &limits(), &spent, 9, NOW).grants,
         [all[4].order_id.clone()],
@@ -122,7 +125,7 @@ fn whoever_was_served_longest_ago_comes_first() {
 fn room_goes_to_the_oldest_who_waits_and_not_to_whom_comes_with_it() {
     let (name, room) = ("www.acme.example", NOW + Duration::from_secs(300));
     let key = (LimitName::CertificatesPerDomain, "acme.example".to_owned());
-    let spent = Spent::from([(key, Bucket { tat: NOW + Duration::from_secs(900), open: 0 })]);
+    let spent = Spent::from([(key, Bucket { tat: NOW + Duration::from_secs(900), ..Bucket::default() })]);
     let one = |n, from| waiting(n, 1, Lane::Bulk, from, &format!("{n}.{name}"));
     let old = one(0, room);
     let mut all = vec![one(1, NOW), one(2, NOW), one(3, room), one(4, NOW)];
@@ -157,6 +160,55 @@ fn a_registered_domain_without_room_keeps_nobody_else_waiting() {
     let etas: Vec<_> = d.places.iter().map(|p| (p.eta, p.held)).collect();
     let held = |n| (room(n), Some((LimitName::CertificatesPerDomain, room(n))));
     assert_eq!(etas, [held(1), held(2), held(3)], "each at the refill of its own domain");
+}
+
+#[test]
+fn what_the_ca_closed_holds_its_key_whatever_is_configured() {
+    let until = NOW + Duration::from_secs(700);
+    let (domain, account) = (LimitName::CertificatesPerDomain, LimitName::OrdersPerAccount);
+    let closed = |limit: LimitName, key: &str| {
+        Spent::from([((limit, key.to_owned()), Bucket { tat: until, open: 0, closed_until: until })])
+    };
+    let (mut without, mut larger) = (limits(), limits());
+    without.remove(&domain);
+    larger.insert(domain, Limit { burst: 900, per_secs: 900 });
+    let names = ["a.shut.example", "b.shut.example", "www.free.example"];
+    let all: Vec<Waiting> = (0..3).map(|n| waiting(n, 1, Lane::Bulk, NOW, names[usize::from(n)])).collect();
+    for limits in [&without, &larger] {
+        let d = dispatch(&all, limits, &closed(domain, "shut.example"), 0, NOW);
+        assert_eq!(d.grants, [all[2].order_id.clone()], "{limits:?}");
+        let held: Vec<_> = d.places.iter().map(|p| p.held.map(|(limit, _)| limit)).collect();
+        assert_eq!(held, [Some(domain); 2], "{limits:?}");
+        assert!(d.places.iter().all(|p| p.eta >= until), "{:?}", d.places);
+    }
+    // One that is only used up holds nobody once it is said not to be there.
+    let used = Spent::from([((domain, "shut.example".to_owned()), Bucket { tat: until, open: 5, ..Bucket::default() })]);
+    assert_eq!(dispatch(&all, &without, &used, 0, NOW).grants.len(), 3);
+    without.remove(&account);
+    let d = dispatch(&all, &without, &closed(account, ACCOUNT), 0, NOW);
+    assert_eq!((d.grants.len(), d.next_at()), (0, Some(until)));
+}
+
+/// Whoever else has more than enough to do, each lane has its turns: five, three and two of ten.
+#[test]
+fn no_lane_takes_the_share_of_another() {
+    let lanes = [Lane::Renewal, Lane::Single, Lane::Bulk];
+    let all: Vec<Waiting> =
+        (0..300).map(|n| alone(n, u8::try_from(n % 4).unwrap(), lanes[usize::from(n / 100)], NOW)).collect();
+    let lane_of: HashMap<&OrderId, Lane> = all.iter().map(|w| (&w.order_id, w.lane)).collect();
+    for turn in 0..10 {
+        let d = dispatch(&all, &limits(), &Spent::new(), turn, NOW);
+        let served: Vec<Lane> = d.grants.iter().chain(d.places.iter().map(|p| &p.order_id)).map(|id| lane_of[id]).collect();
+        for (n, ten) in served[..150].windows(10).enumerate() {
+            let share = lanes.map(|lane| ten.iter().filter(|l| **l == lane).count());
+            assert_eq!(share, [5, 3, 2], "from turn {turn} + {n}: {ten:?}");
+        }
+        let bulk: Vec<usize> = (0..150).filter(|n| served[*n] == Lane::Bulk).collect();
+        assert!(
+            bulk[0] <= 5 && bulk.windows(2).all(|w| w[1] - w[0] <= 6),
+            "an import is never long without a turn: {bulk:?}"
+        );
+    }
 }
 
 #[test]
@@ -196,7 +248,7 @@ impl Counting {
     fn takes(&mut self, limits: &Limits, name: &Hostname, at: Moment) -> bool {
         spends(limits, name).fold(true, |all, (limit, numbers, key)| {
             let tat = self.0.entry((limit, key.to_owned())).or_insert(Moment::from_micros(i64::MIN));
-            let ok = Bucket { tat: *tat, open: 0 }.earliest(numbers, at) <= at;
+            let ok = Bucket { tat: *tat, ..Bucket::default() }.earliest(numbers, at) <= at;
             *tat = settle(*tat, at, numbers);
             all && ok
         })
@@ -227,10 +279,16 @@ fn any_spent() -> impl Strategy<Value = Spent> {
         let mut spent: Spent = rows
             .into_iter()
             .map(|(d, tat, open)| {
-                ((LimitName::CertificatesPerDomain, format!("d{d}.example")), Bucket { tat: after(tat), open })
+                (
+                    (LimitName::CertificatesPerDomain, format!("d{d}.example")),
+                    Bucket { tat: after(tat), open, ..Bucket::default() },
+                )
             })
             .collect();
-        spent.insert((LimitName::OrdersPerAccount, ACCOUNT.to_owned()), Bucket { tat: after(500 + account), open });
+        spent.insert(
+            (LimitName::OrdersPerAccount, ACCOUNT.to_owned()),
+            Bucket { tat: after(500 + account), open, ..Bucket::default() },
+        );
         spent
     })
 }

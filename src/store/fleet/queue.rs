@@ -87,11 +87,12 @@ pub struct LedgerRow {
     pub said: Option<String>,
     pub link: Option<String>,
     pub closed_at: Option<Moment>,
+    pub closed_until: Option<Moment>,
 }
 
 /// The ledger of an issuer: the account's row, what the CA closed, then the emptiest.
 pub async fn ledger(tx: &mut Tx, issuer: &IssuerId, limit: i64) -> StoreResult<Vec<LedgerRow>> {
-    let query = sql("SELECT l.limit_name, l.key, l.tat, l.closed, l.said, l.link, l.closed_at, \
+    let query = sql("SELECT l.limit_name, l.key, l.tat, l.closed, l.said, l.link, l.closed_at, l.closed_until, \
            (SELECT count(*) FROM spends p WHERE p.issuer_id = $1 AND p.limit_name = l.limit_name AND p.key = l.key) AS open \
          FROM ( \
            SELECT 0 AS place, own.* FROM (SELECT * FROM ledger WHERE issuer_id = $1 AND key = 'account' LIMIT $2) own \
@@ -117,6 +118,7 @@ fn ledger_row(row: &Row) -> StoreResult<LedgerRow> {
         said: row.opt_text("said")?,
         link: row.opt_text("link")?,
         closed_at: row.opt_moment("closed_at")?,
+        closed_until: row.opt_moment("closed_until")?,
     })
 }
 
