@@ -7,7 +7,7 @@ use nameplate::app::notify::{Notifier, NotifySettings};
 use nameplate::app::{self, alerts, alerts::AlertSettings};
 use nameplate::model::conclude::FRESH_EDGE;
 use nameplate::model::id::{CertificateId, DomainId, TenantId};
-use nameplate::store::edges::{self, EdgeStatus};
+use nameplate::store::edges::{self, EdgeStatus, NotServed};
 use nameplate::store::retention::{self, Keep};
 use nameplate::store::{self, feed, rollout, sql};
 use serde_json::json;
@@ -271,7 +271,13 @@ async fn heartbeat(rig: &Rig, exceptions: &[(CertificateId, String)]) {
     rig.edge_follows().await;
     let mut tx = rig.app.store.begin().await.unwrap();
     let position = feed::position(&mut tx).await.unwrap();
-    edges::ack(&mut tx, &rig.edge, position, exceptions, rig.env.now()).await.unwrap();
+    let not_served = |(certificate, observed): &(CertificateId, String)| NotServed {
+        certificate: certificate.clone(),
+        observed: observed.clone(),
+        serial: None,
+    };
+    let exceptions: Vec<NotServed> = exceptions.iter().map(not_served).collect();
+    edges::ack(&mut tx, &rig.edge, position, &exceptions, rig.env.now()).await.unwrap();
     tx.commit().await.unwrap();
 }
 
