@@ -194,14 +194,18 @@ impl CaState {
     }
 
     pub(super) fn order_status(&self, order: &Order, now: Moment) -> OrderStatus {
+        // What failed comes to nothing, though it was being issued.
+        if order.error.is_some() {
+            return OrderStatus::Invalid;
+        }
         if let Some(issuance) = &order.issuance {
             return if issuance.ready_at <= now { OrderStatus::Valid } else { OrderStatus::Processing };
         }
-        if order.lags(now) && order.error.is_none() {
+        if order.lags(now) {
             return OrderStatus::Pending;
         }
         let all = || order.authorizations.iter().filter_map(|no| self.authorizations.get(no)).map(|a| a.status(now));
-        if order.error.is_some() || order.expires <= now {
+        if order.expires <= now {
             OrderStatus::Invalid
         } else if all().all(|s| s == AuthorizationStatus::Valid) {
             OrderStatus::Ready

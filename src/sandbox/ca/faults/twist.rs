@@ -158,11 +158,7 @@ impl CaState {
             Twist::OrderVanished => {
                 self.orders.remove(no);
             }
-            Twist::OrderInvalid { detail } => {
-                order.error = Some(Problem::new(Kind::ServerInternal, detail.clone()));
-                // What is being issued comes to nothing; what was issued stays.
-                order.issuance = order.issuance.take().filter(|issuance| issuance.ready_at <= now);
-            }
+            Twist::OrderInvalid { detail } => order.error = Some(Problem::new(Kind::ServerInternal, detail.clone())),
             Twist::OrderExpired => order.expires = now,
             Twist::OrderLags { seconds } => order.lags_until = Some(now + Duration::from_secs(*seconds)),
             Twist::ProcessingLasts { seconds } => order.issuance_takes = Some(Duration::from_secs(*seconds)),
