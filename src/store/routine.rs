@@ -14,7 +14,7 @@ pub struct Walk {
     pub owner: Option<String>,
     /// ... and until when nobody else does.
     pub leased_until: Moment,
-    /// How often it was taken: who has an older number moves it no more.
+    /// Raised by every change: who read an older number neither takes it nor moves it.
     pub term: i64,
 }
 
@@ -86,13 +86,15 @@ pub async fn take(
     Ok((store.execute(stmt).await? == 1).then_some(walk.term + 1))
 }
 
-/// Moves the walk on, and keeps it until then or gives it up; `false` when another has taken it since.
+/// Moves the walk on, and keeps it until then or gives it up; `false` when another has taken it since. Who read where it stood
+/// before, and would take what is given up here, would take it back there.
 pub async fn advance(store: &Store, term: i64, to: Cursor, keep: Option<Moment>) -> StoreResult<bool> {
-    let stmt = sql("UPDATE routine_cursors SET position = $2, lap = $3, leased_until = $4 WHERE shard = 0 AND term = $1")
-        .bind(term)
-        .bind(position(to))
-        .bind(to.day())
-        .bind(keep.unwrap_or_default());
+    let stmt = sql("UPDATE routine_cursors SET position = $2, lap = $3, leased_until = $4, term = term + 1 \
+         WHERE shard = 0 AND term = $1")
+    .bind(term)
+    .bind(position(to))
+    .bind(to.day())
+    .bind(keep.unwrap_or_default());
     Ok(store.execute(stmt).await? == 1)
 }
 
