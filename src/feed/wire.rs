@@ -223,14 +223,20 @@ mod tests {
     #[test]
     fn what_is_served_instead_is_spelt_as_in_the_store_whatever_release_says_it() {
         let said = |text: &str| serde_json::from_str::<Exception>(text).unwrap();
-        let older = said(r#"{"certificate_id":"crt_1","observed":"serial 04:a7:c3"}"#);
+        let older = said(r#"{"certificate_id":"crt_00000000000000000000000000000001","observed":"serial 04:a7:c3"}"#);
         assert_eq!((older.serial.as_deref(), older.served().as_deref()), (None, Some("04a7c3")));
-        let newer = said(r#"{"certificate_id":"crt_1","observed":"serial 04a7c3","serial":"04A7C3"}"#);
+        let newer = said(
+            r#"{"certificate_id":"crt_00000000000000000000000000000001","observed":"serial 04a7c3","serial":"04A7C3"}"#,
+        );
         assert_eq!(newer.served().as_deref(), Some("04a7c3"));
-        let none = said(r#"{"certificate_id":"crt_1","observed":"no handshake within 5 s"}"#);
+        let none = said(r#"{"certificate_id":"crt_00000000000000000000000000000001","observed":"no handshake within 5 s"}"#);
         assert_eq!(none.served(), None);
         assert!(!serde_json::to_string(&none).unwrap().contains("serial"));
-        assert_eq!(said(r#"{"certificate_id":"crt_1","observed":"serial","serial":"' OR 1=1"}"#).served(), None);
+        assert_eq!(
+            said(r#"{"certificate_id":"crt_00000000000000000000000000000001","observed":"serial","serial":"' OR 1=1"}"#)
+                .served(),
+            None
+        );
     }
 
     #[test]

@@ -16,6 +16,7 @@ use super::moment::Moment;
 use super::notice::Notice;
 use super::order::{Lane, Order, OrderState, Purpose};
 use super::renewal::{Renewal, Validity};
+use super::standing::Standing;
 use super::succession::Succession;
 use super::tenant::TenantStatus;
 use super::vocabulary::vocabulary;
@@ -284,6 +285,8 @@ pub struct Situation {
     pub remembered_until: Option<Moment>,
     /// The database was restored, and edges have not told yet what they remember, or what they told of the name is not settled.
     pub unreminded: bool,
+    /// Where the row says that the claim stands, and until when its certificate lasts; nothing where it has to be written anew.
+    pub stood: Option<(Standing, Option<Moment>)>,
 }
 
 /// Who asks for looks without being somebody who waits for them.

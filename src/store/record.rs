@@ -77,8 +77,7 @@ pub async fn outcome(
     let returned = out.writes.iter().any(|w| matches!(w, Write::GrantReturned(..)));
     let mut batch = Batch { stmts: Vec::new(), guards: Vec::new(), holding: None, returned };
     let seq = s.domain.event_seq + i64::try_from(out.events.len()).unwrap_or(i64::MAX);
-    batch.guarded(domain_row::moved(&out.domain, seq, keep, now)?);
-    batch.free(domain_row::stands(&out.domain, standing::after(s, out), now));
+    batch.guarded(domain_row::after(s, &out.domain, seq, standing::after(s, out), keep, now)?);
     for write in &out.writes {
         batch.write(s, write, now, &mut || event_id().to_string())?;
     }

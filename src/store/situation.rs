@@ -12,6 +12,7 @@ use crate::model::notice::Notice;
 use crate::model::order::Order;
 use crate::model::pace;
 use crate::model::renewal::Renewal;
+use crate::model::standing::Standing;
 use crate::model::succession::Succession;
 
 /// Takes the lease of a domain that is due, raising its generation; nothing when it is not due or somebody else has it.
@@ -214,8 +215,16 @@ fn situation(row: Option<&Row>, id: &DomainId, edges: CountedEdges) -> StoreResu
         recovering_since: row.opt_moment("f_recovering")?,
         remembered_until: row.opt_moment("f_remembered")?,
         unreminded: row.int("f_unreminded")? != 0,
+        stood: stood(row)?,
         domain,
     })
+}
+
+/// Nothing for a word of another release, or one that it took for another's move.
+fn stood(row: &Row) -> StoreResult<Option<(Standing, Option<Moment>)>> {
+    let (acts, until) = (row.text("acts")?, row.opt_moment("certificate_until")?);
+    let standing = Standing::from_code(&row.text("standing")?).filter(|s| s.acts().as_str() == acts);
+    Ok(standing.map(|standing| (standing, until)))
 }
 
 fn holding(row: &Row) -> StoreResult<Option<Holding>> {

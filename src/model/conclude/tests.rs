@@ -168,6 +168,7 @@ prop_compose! {
             letting_go: crate::model::letting_go::LettingGo::default(),
             recovering_since: None,
             remembered_until: None,
+            stood: None,
             unreminded: false,
             order,
         }

@@ -176,6 +176,7 @@ impl Rows {
             letting_go,
             recovering_since: None,
             remembered_until: None,
+            stood: None,
             unreminded: false,
         }
     }
