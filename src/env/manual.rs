@@ -86,6 +86,10 @@ impl Entropy for Hand {
 #[async_trait]
 impl Timer for Hand {
     async fn sleep(&self, wait: Duration) {
+        // Nobody has to move time for what has passed.
+        if wait.is_zero() {
+            return;
+        }
         let (sender, receiver) = oneshot::channel();
         {
             let mut s = self.state();
@@ -121,6 +125,9 @@ mod tests {
         assert!(!sleeper.is_finished());
         hand.advance(Duration::from_secs(1));
         assert_eq!(sleeper.await.unwrap(), Moment::from_secs(105));
+        // No time at all has passed already.
+        env.sleep(Duration::ZERO).await;
+        assert_eq!((env.now(), hand.next_wake()), (Moment::from_secs(105), None));
     }
 
     #[test]
