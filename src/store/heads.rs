@@ -67,7 +67,8 @@ async fn heads_of(tx: &mut Tx, issuer: &IssuerId, lane: Lane, now: Moment, most:
 }
 
 /// The first orders of the lines of the tenants whose turns come first: by the day on which what they are to replace ends (see
-/// `model::dispatch`, `nearness`), then by who was served longest ago.
+/// `model::dispatch`, `nearness`), then by who was served longest ago. SQLite takes tables that are cross-joined in the order in
+/// which they stand, and else goes through all orders for these few.
 async fn firsts(tx: &mut Tx, issuer: &IssuerId, lane: Lane, now: Moment, most: usize) -> StoreResult<Vec<WaitingRow>> {
     let stmt = sql("WITH RECURSIVE lines (tenant_id) AS ( \
            SELECT min(o.tenant_id) FROM orders o WHERE o.issuer_id = $1 AND o.lane = $2 AND o.tenant_id >= '' \
@@ -91,7 +92,7 @@ async fn firsts(tx: &mut Tx, issuer: &IssuerId, lane: Lane, now: Moment, most: u
          FROM (SELECT id, tenant_id, served, ends_at FROM firsts WHERE id IS NOT NULL \
            ORDER BY CASE WHEN ends_at > $3 + 604800000000 THEN 8 WHEN ends_at <= $3 THEN 0 \
              ELSE (ends_at - $3 + 86399999999) / 86400000000 END, served, ends_at, id LIMIT $4) f \
-           JOIN orders o ON o.id = f.id JOIN domains d ON d.id = o.domain_id")
+           CROSS JOIN orders o CROSS JOIN domains d WHERE o.id = f.id AND d.id = o.domain_id")
     .bind(issuer.as_str())
     .bind(lane.as_str())
     .bind(now)
