@@ -214,7 +214,7 @@ async fn names_at_rest(rig: Rig) {
     resting::round(&astray(&rig, 40 * DAY).0).await.unwrap();
     assert_eq!(far().await, 1);
     clocks::mend(&rig.app).await.unwrap();
-    let off = "SELECT COALESCE(SUM(looks_off), 0) AS n FROM holdings WHERE state = 'quarantined'";
+    let off = "SELECT CAST(COALESCE(SUM(looks_off), 0) AS BIGINT) AS n FROM holdings WHERE state = 'quarantined'";
     assert_eq!((far().await, rig.count(sql(off)).await), (0, 0));
     let free = "SELECT count(*) AS n FROM holdings WHERE state = 'free'";
     rested(&rig, 20 * HOUR).await;
