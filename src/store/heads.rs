@@ -1,11 +1,14 @@
 //! The heads of the queue: whom a round of the dispatcher may grant.
 //!
 //! Each lane has a line for each tenant that waits in it. The lines are found by skipping through an index from tenant to
-//! tenant, and of each its first order, which in the lane of renewals is the one whose certificate ends first; so a round costs what it grants and how many tenants wait, however long their lines are.
+//! tenant, and of each its first order, which in the lane of renewals is the one whose certificate ends first; so a round costs
+//! what it grants and how many tenants wait, however long their lines are.
 //! Orders that were set aside for a limit of their own, or are held back until their checks pass, stand in no line.
 
+use std::collections::{BTreeMap, VecDeque};
+
 use super::{Row, StoreResult, Tx, sql};
-use crate::model::dispatch::Waiting;
+use crate::model::dispatch::{Waiting, nearness};
 use crate::model::hostname::Hostname;
 use crate::model::id::{DomainId, IssuerId};
 use crate::model::moment::Moment;
@@ -47,23 +50,50 @@ pub async fn heads(tx: &mut Tx, issuer: &IssuerId, now: Moment, of_lane: u32) ->
     Ok(all)
 }
 
+/// Turn by turn: whoever was served goes behind all whose orders end on the same day, and stays before those of later days.
 async fn heads_of(tx: &mut Tx, issuer: &IssuerId, lane: Lane, now: Moment, most: usize) -> StoreResult<Vec<WaitingRow>> {
-    let mut heads = firsts(tx, issuer, lane, now, most).await?;
-    let mut lines: Vec<Waiting> = heads.iter().map(|h| h.waiting.clone()).collect();
-    // Where fewer tenants wait than may be granted, each has more than one turn.
-    while heads.len() < most && !lines.is_empty() {
-        let turns = (most - heads.len()).div_ceil(lines.len());
-        let mut longer = Vec::new();
-        for last in lines {
-            let more = more(tx, issuer, now, &last, turns).await?;
-            if let Some(last) = more.last().filter(|_| more.len() == turns) {
-                longer.push(last.waiting.clone());
+    let firsts = firsts(tx, issuer, lane, now, most).await?;
+    let place = |of: &Waiting, served: u64| (nearness(of.ends, now), served, of.ends, of.order_id.clone());
+    let mut lines: BTreeMap<_, Line> =
+        firsts.into_iter().map(|row| (place(&row.waiting, row.waiting.served), Line::beginning_with(row))).collect();
+    let mut heads = Vec::new();
+    // Later than all that ever were.
+    let mut turn = u64::MAX / 2;
+    while heads.len() < most
+        && let Some(((_, served, ..), mut line)) = lines.pop_first()
+    {
+        if let Some(row) = line.read.pop_front() {
+            heads.push(row);
+            turn += 1;
+            let next = line.read.front().map_or(&line.last, |next| &next.waiting);
+            lines.insert(place(next, turn), line);
+        } else if !line.whole {
+            let turns = (most - heads.len()).div_ceil(lines.len() + 1);
+            line.read = more(tx, issuer, now, &line.last, turns).await?.into();
+            line.whole = line.read.len() < turns;
+            if let (Some(next), Some(last)) = (line.read.front(), line.read.back()) {
+                line.last = last.waiting.clone();
+                lines.insert(place(&next.waiting, served), line);
             }
-            heads.extend(more);
         }
-        lines = longer;
     }
     Ok(heads)
+}
+
+/// What was read of one tenant's orders in a lane.
+struct Line {
+    /// Those that had no turn yet.
+    read: VecDeque<WaitingRow>,
+    /// The last that was read; what follows has no place before it.
+    last: Waiting,
+    /// Nothing follows.
+    whole: bool,
+}
+
+impl Line {
+    fn beginning_with(row: WaitingRow) -> Self {
+        Line { last: row.waiting.clone(), read: VecDeque::from([row]), whole: false }
+    }
 }
 
 /// The first orders of the lines of the tenants whose turns come first: by the day on which what they are to replace ends (see

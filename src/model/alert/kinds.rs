@@ -255,7 +255,8 @@ mod tests {
         assert!(mailed(ContactKind::Domains).contains(",tie_lost,"));
         assert_eq!(told_after_leaving(), ",removed,name_dangles,name_let_go,");
         // Whoever left is told by mail and webhook alike.
-        let known = |word: &&str| KINDS.iter().any(|k| k.word == *word && k.heard == Heard::Tenant && k.mail == DOMAINS);
-        assert!(TOLD_AFTER_LEAVING.iter().all(|word| known(word)));
+        let known =
+            |word: &&'static str| KINDS.iter().any(|k| k.word == *word && k.heard == Heard::Tenant && k.mail == DOMAINS);
+        assert!(TOLD_AFTER_LEAVING.iter().all(known));
     }
 }

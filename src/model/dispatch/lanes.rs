@@ -29,7 +29,7 @@ const NEAR_DAYS: u32 = 7;
 
 /// On which of the coming days a certificate ends: 0 where it has ended, 1 for the next 24 hours. Whatever lifetime it had, a day is
 /// a day to the budget that must renew it.
-fn nearness(ends: Moment, at: Moment) -> u32 {
+pub fn nearness(ends: Moment, at: Moment) -> u32 {
     let days = ends.since(at).as_micros().div_ceil(DAY.as_micros());
     u32::try_from(days).unwrap_or(u32::MAX).min(NEAR_DAYS + 1)
 }

@@ -25,6 +25,7 @@ use super::limits::{ACCOUNT, LimitName, Limits};
 use super::moment::Moment;
 use super::order::Lane;
 use lanes::LaneQueues;
+pub use lanes::nearness;
 use own::OwnLimits;
 
 /// An order that waits.
