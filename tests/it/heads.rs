@@ -219,7 +219,8 @@ async fn every_lane_has_its_share_of_what_the_account_may_spend() {
 /// The orders of one lane in the order of their turns: the day on which what they replace ends, whoever was served longest ago, the
 /// end itself, age.
 fn turns_of<'a>(lane: impl Iterator<Item = &'a Waiting>, now: Moment) -> Vec<&'a OrderId> {
-    let mut lines: BTreeMap<&TenantId, (u64, BTreeSet<(Moment, &OrderId)>)> = BTreeMap::new();
+    type Line<'a> = BTreeSet<(Moment, &'a OrderId)>;
+    let mut lines: BTreeMap<&TenantId, (u64, Line<'_>)> = BTreeMap::new();
     for w in lane {
         lines.entry(&w.tenant_id).or_insert((w.served, BTreeSet::new())).1.insert((w.ends, &w.order_id));
     }
