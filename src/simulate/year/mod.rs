@@ -2,9 +2,10 @@
 //!
 //! **Owns** the script of what befalls the names ([`script`]) and who makes it happen (`acts`), the truth about each of them
 //! ([`names`]), edges that lag ([`edges`]), a CA with moods ([`super::ca`]), a receiver of webhooks ([`receiver`]), and two judges:
-//! [`oracle`] holds the invariants against what the store and the edges have, [`expected`] what should have been told against what
-//! was, with [`risks`] for renewals and [`left`] for names left behind. One loop (`run`) lets workers, dispatcher, sweep, routine looks, ARI polls, alerts and deliveries have their turns as the
-//! loops of a process do, and moves the clock from one due moment to the next.
+//! [`oracle`] holds the invariants against what the store and the edges have, [`expected`] what should have been told against
+//! what was, with [`risks`] for renewals and [`left`] for names left behind. One loop (`run`) lets workers, dispatcher, sweep,
+//! routine looks, ARI polls, alerts and deliveries have their turns as the loops of a process do, and moves the clock from one
+//! due moment to the next.
 //! **Always holds:** the judges share no code with what they judge, and know nothing but rows, the edges' books and the truth.
 //! **To get it wrong:** let a judge read what the application believes, or let the script look at how the application took it.
 
