@@ -16,12 +16,17 @@ use crate::model::order::OrderState;
 use crate::model::outcome::{Outcome, Write};
 use crate::model::plan::{self, Next};
 use crate::store::record::{self, Keep, Recorded};
+use crate::store::situation::{LeaseTerms, Taken};
 use crate::store::{StoreError, situation};
 use crate::telemetry::Chain;
 use crate::telemetry::metrics::StepOutcome;
 
-/// Longer than the longest step: three calls at the CA, each as long as it may last, and the writing.
+/// Longer than the longest step at a CA: three calls there, each as long as it may last, and the writing.
 pub const LEASE: Duration = Duration::from_secs(120);
+/// Longer than the longest step that asks no CA: a look with all that it may wait for, the preflight, and the writing. A worker
+/// that dies keeps a name that is being proven no longer than this.
+const LOOKING: Duration = Duration::from_secs(60);
+const TERMS: LeaseTerms = LeaseTerms { looking: LOOKING, asking: LEASE };
 /// A step that failed on our side is taken again after this.
 const AFTER_FAILURE: Duration = Duration::from_secs(5);
 /// What could not be written is written again this much later, until the lease has run out: a database that restarts, or hands
@@ -54,7 +59,7 @@ pub enum Advanced {
 /// stroke. Dropped while it is kept, it runs out by itself, as a dead worker's does.
 #[derive(Debug, Default)]
 pub struct Grip {
-    generation: Option<i64>,
+    lease: Option<Taken>,
 }
 
 impl Grip {
@@ -73,14 +78,13 @@ impl Grip {
     }
 
     async fn taken(&mut self, app: &App, id: &DomainId, more: bool) -> Result<Advanced, AppError> {
-        let lease_until = app.env.now() + LEASE;
-        let generation = match self.generation.take() {
+        let Taken { generation, until } = match self.lease.take() {
             Some(kept) => kept,
             None => {
-                let taken = situation::take(&app.store, id, &app.worker, app.env.now(), LEASE).await?;
-                let Some(generation) = taken else { return Ok(Advanced::NotDue) };
+                let taken = situation::take(&app.store, id, &app.worker, app.env.now(), TERMS).await?;
+                let Some(taken) = taken else { return Ok(Advanced::NotDue) };
                 app.boundary.cross("lease taken").await;
-                generation
+                taken
             }
         };
         let done = match situation::around(&app.store, id, app.edges()).await {
@@ -89,7 +93,7 @@ impl Grip {
             Ok(mut s) => {
                 s.lap = app.lap.takes();
                 s.letting_go = app.settings.letting_go;
-                step(app, &mut s, lease_until, more).await
+                step(app, &mut s, until, more).await
             }
             Err(e) => Err(e.into()),
         };
@@ -97,13 +101,13 @@ impl Grip {
             Err(_) => AFTER_FAILURE,
             Ok((Advanced::Superseded, _)) => Duration::ZERO,
             Ok((advanced, kept)) => {
-                self.generation = *kept;
+                self.lease = *kept;
                 return Ok(*advanced);
             }
         };
         // Nothing was recorded. Without this the domain would wait for its lease to run out.
         let mut given = situation::give_back(&app.store, id, generation, app.env.now() + wait).await;
-        while given.as_ref().is_err_and(StoreError::passes_by_itself) && may_wait(app, lease_until).await {
+        while given.as_ref().is_err_and(StoreError::passes_by_itself) && may_wait(app, until).await {
             given = situation::give_back(&app.store, id, generation, app.env.now() + wait).await;
         }
         if let Err(e) = given {
@@ -146,6 +150,11 @@ pub async fn advance(app: &App, id: &DomainId) -> Result<Advanced, AppError> {
     Grip::default().step(app, id, false).await
 }
 
+/// How long the lease for the step after this outcome lasts.
+fn length(s: &Situation, out: &Outcome) -> Duration {
+    if out.order_state(s).is_some_and(OrderState::is_at_ca) { LEASE } else { LOOKING }
+}
+
 /// Waits before something is written again; false when the lease will have run out by then.
 async fn may_wait(app: &App, lease_until: Moment) -> bool {
     let may = app.env.now() + WRITE_AGAIN < lease_until;
@@ -155,8 +164,8 @@ async fn may_wait(app: &App, lease_until: Moment) -> bool {
     may
 }
 
-/// Takes the step that the situation calls for; the generation of the lease if it was kept.
-async fn step(app: &App, s: &mut Situation, lease_until: Moment, more: bool) -> Result<(Advanced, Option<i64>), AppError> {
+/// Takes the step that the situation calls for; the lease if it was kept.
+async fn step(app: &App, s: &mut Situation, until: Moment, more: bool) -> Result<(Advanced, Option<Taken>), AppError> {
     let now = app.env.now();
     let conclusion = match plan::plan(s, now) {
         Next::Rest(until) => Outcome::of(s, until).into(),
@@ -190,12 +199,12 @@ async fn step(app: &App, s: &mut Situation, lease_until: Moment, more: bool) -> 
     loop {
         match record_outcome(app, s, &outcome, more).await {
             // What was done outside is done: only the writing is tried again.
-            Err(AppError::Store(e)) if e.passes_by_itself() && may_wait(app, lease_until).await => tried = true,
+            Err(AppError::Store(e)) if e.passes_by_itself() && may_wait(app, until).await => tried = true,
             // It was written the first time, and the answer lost: the lease was kept, and is ours.
-            Ok((Advanced::Superseded, _))
-                if tried && situation::was_kept(&app.store, &s.domain.id, s.domain.generation, &app.worker).await? =>
-            {
-                return Ok((Advanced::Done(outcome.domain.due_at), Some(s.domain.generation + 1)));
+            Ok((Advanced::Superseded, _)) if tried => {
+                let kept = situation::kept(&app.store, &s.domain.id, s.domain.generation, &app.worker).await?;
+                let done = kept.map_or(Advanced::Superseded, |_| Advanced::Done(outcome.domain.due_at));
+                return Ok((done, kept));
             }
             other => return other,
         }
@@ -208,12 +217,12 @@ async fn record_outcome(
     s: &Situation,
     outcome: &Outcome,
     more: bool,
-) -> Result<(Advanced, Option<i64>), AppError> {
+) -> Result<(Advanced, Option<Taken>), AppError> {
     let mut next = Some(outcome);
     while let Some(out) = next {
         let now = app.env.now();
         // What is due at once is gone on with: its lease is kept by the record itself.
-        let keep = (more && out.domain.due_at <= now).then(|| Keep { owner: &app.worker, until: now + LEASE });
+        let keep = (more && out.domain.due_at <= now).then(|| Keep { owner: &app.worker, until: now + length(s, out) });
         let mut tx = app.store.begin().await?;
         let recorded = match record::outcome(&mut tx, s, out, keep, now, || mint!(app.env, EventId)).await {
             // A stale step may meet what the newer one wrote before its own guard is looked at.
@@ -237,7 +246,8 @@ async fn record_outcome(
                 tx.commit().await?;
                 app.boundary.cross("recorded").await;
                 log(s, out);
-                return Ok((Advanced::Done(out.domain.due_at), keep.map(|_| s.domain.generation + 1)));
+                let kept = keep.map(|keep| Taken { generation: s.domain.generation + 1, until: keep.until });
+                return Ok((Advanced::Done(out.domain.due_at), kept));
             }
             Recorded::Superseded => return Ok((Advanced::Superseded, None)),
             Recorded::NotHolder => next = out.otherwise.as_deref(),

@@ -53,6 +53,11 @@ impl OrderState {
     pub fn is_open(self) -> bool {
         !matches!(self, OrderState::Issued | OrderState::Failed | OrderState::Lost)
     }
+
+    /// Whether a step may ask the CA about it.
+    pub fn is_at_ca(self) -> bool {
+        self.is_open() && self != OrderState::Waiting
+    }
 }
 
 /// An open order.

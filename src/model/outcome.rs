@@ -242,6 +242,16 @@ impl Outcome {
         Outcome { domain, writes: Vec::new(), events: Vec::new(), otherwise: None }
     }
 
+    /// Where the domain's order stands once this is recorded; none where there is none.
+    pub fn order_state(&self, s: &Situation) -> Option<OrderState> {
+        let written = self.writes.iter().rev().find_map(|write| match write {
+            Write::Order { order, .. } => Some(order.state),
+            Write::OpenOrder { .. } => Some(OrderState::Waiting),
+            _ => None,
+        });
+        written.or(s.order.as_ref().map(|order| order.state))
+    }
+
     /// Adds a write.
     #[must_use]
     pub fn write(mut self, write: Write) -> Self {

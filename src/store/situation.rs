@@ -16,14 +16,35 @@ use crate::model::standing::Standing;
 use crate::model::succession::Succession;
 
 /// Takes the lease of a domain that is due, raising its generation; nothing when it is not due or somebody else has it.
-pub async fn take(store: &Store, id: &DomainId, owner: &str, now: Moment, lease: Duration) -> StoreResult<Option<i64>> {
-    let stmt = sql("UPDATE domains SET lease_owner = $2, lease_until = $3, generation = generation + 1 \
-         WHERE id = $1 AND due_at <= $4 AND lease_until <= $4 RETURNING generation")
+pub async fn take(store: &Store, id: &DomainId, owner: &str, now: Moment, terms: LeaseTerms) -> StoreResult<Option<Taken>> {
+    let stmt = sql("UPDATE domains SET lease_owner = $2, generation = generation + 1, lease_until = CASE WHEN EXISTS ( \
+           SELECT 1 FROM orders o WHERE o.domain_id = domains.id \
+           AND o.state NOT IN ('issued', 'failed', 'lost') AND o.state <> 'waiting') THEN $5 ELSE $3 END \
+         WHERE id = $1 AND due_at <= $4 AND lease_until <= $4 RETURNING generation, lease_until")
     .bind(id.as_str())
     .bind(owner)
-    .bind(now + lease)
-    .bind(now);
-    store.fetch_optional(stmt).await?.map(|row| row.int("generation")).transpose()
+    .bind(now + terms.looking)
+    .bind(now)
+    .bind(now + terms.asking);
+    store.fetch_optional(stmt).await?.as_ref().map(taken).transpose()
+}
+
+/// How long a lease lasts.
+#[derive(Clone, Copy, Debug)]
+pub struct LeaseTerms {
+    /// Where no order can be at a CA.
+    pub looking: Duration,
+    /// Where one can be.
+    pub asking: Duration,
+}
+
+/// A lease that was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// The domain's generation from then on.
+    pub generation: i64,
+    /// When it runs out.
+    pub until: Moment,
 }
 
 /// Gives the lease back without an outcome; the domain is due again at `again`.
@@ -44,16 +65,19 @@ pub async fn fence(tx: &mut Tx, id: &DomainId) -> StoreResult<Domain> {
     domain(&row)
 }
 
-/// Whether the record of a generation was written and kept its owner's lease for the next.
-pub async fn was_kept(store: &Store, id: &DomainId, generation: i64, owner: &str) -> StoreResult<bool> {
-    let stmt =
-        sql("SELECT 1 AS found FROM domains WHERE id = $1 AND settled = $2 AND generation = $3 AND lease_owner = $4 \
-         AND lease_until > 0")
-        .bind(id.as_str())
-        .bind(generation)
-        .bind(generation + 1)
-        .bind(owner);
-    Ok(!store.query(stmt).await?.is_empty())
+/// The lease that the record of a generation kept for the next step, where it was written and kept one.
+pub async fn kept(store: &Store, id: &DomainId, generation: i64, owner: &str) -> StoreResult<Option<Taken>> {
+    let stmt = sql("SELECT generation, lease_until FROM domains WHERE id = $1 AND settled = $2 AND generation = $3 \
+         AND lease_owner = $4 AND lease_until > 0")
+    .bind(id.as_str())
+    .bind(generation)
+    .bind(generation + 1)
+    .bind(owner);
+    store.query(stmt).await?.first().map(taken).transpose()
+}
+
+fn taken(row: &Row) -> StoreResult<Taken> {
+    Ok(Taken { generation: row.int("generation")?, until: row.moment("lease_until")? })
 }
 
 /// The present generation.

@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use nameplate::app::advance::LEASE;
+use nameplate::model::moment::Moment;
 use nameplate::store::sql;
 
 use nameplate::jobs::hand::Fate;
@@ -112,7 +114,40 @@ async fn b40_a_worker_that_dies_anywhere_and_is_missed_for_hours_costs_no_second
     }
 }
 
-/// The same on PostgreSQL, where an outcome is one statement and others write at the same time.
+/// What looks at DNS alone is over sooner than what speaks to a CA, and is taken up sooner by another worker.
+#[tokio::test]
+async fn a_worker_that_dies_keeps_a_name_as_long_as_its_step_could_have_lasted() {
+    let boundaries = walk(9, 0).await;
+    let (mut looking, mut asking) = (0, 0);
+    for cut in 1..=boundaries.len() {
+        let rig = Rig::new(9).await;
+        let tenant = rig.tenant("acme").await;
+        let id = rig.claim(&tenant, NAME).await;
+        rig.publish(&id, NAME).await;
+        rig.scissors.set(cut);
+        while !rig.turn().await {
+            assert!(rig.env.now() < START + HOUR, "nobody died at boundary {cut}");
+        }
+        let lease = sql("SELECT lease_until AS n FROM domains WHERE id = $1").bind(id.as_str());
+        let left = Moment::from_micros(rig.count(lease).await).since(rig.env.now());
+        if left.is_zero() {
+            continue;
+        }
+        let at_ca = sql("SELECT count(*) AS n FROM orders WHERE domain_id = $1 \
+             AND state IN ('granted', 'placed', 'authorizing', 'ready', 'finalizing')")
+        .bind(id.as_str());
+        if rig.count(at_ca).await == 0 {
+            looking += 1;
+            assert!(left <= Duration::from_secs(60), "{left:?} at {}", boundaries[cut - 1]);
+        } else {
+            asking += 1;
+            assert!(left > Duration::from_secs(60) && left <= LEASE, "{left:?} at {}", boundaries[cut - 1]);
+        }
+    }
+    assert!(looking > 3 && asking > 3, "{looking} died looking, {asking} asking");
+}
+
+/// The walk with its cuts on PostgreSQL, where an outcome is one statement and others write at the same time.
 #[tokio::test]
 async fn a_worker_dropped_at_any_boundary_on_postgres_leaves_nothing_behind() {
     let mut last = 0;
