@@ -87,9 +87,11 @@ pub fn certificate_rollout(s: &Situation, r: &Rollout, min_edges: usize, now: Mo
         (None, _) if complete => Conclusion::Observe(Observe::PublicName),
         _ => {
             let since = s.certificate.as_ref().map_or(now, |c| c.stored_at);
-            // While the one before is served there is no hurry.
-            let longest = if s.domain.active_since.is_none() { NEXT_LOOK } else { STRAGGLER };
-            let wait = pace::poll_again_in(since, now).min(NEXT_LOOK).max((now.since(since) / 20).min(longest));
+            let wait = match s.domain.active_since {
+                None => pace::poll_again_in(since, now).min(NEXT_LOOK),
+                // While the one before is served there is no hurry.
+                Some(_) => (now.since(since) / 20).clamp(NEXT_LOOK, STRAGGLER),
+            };
             let due = (now + wait).min(plan::next_besides_the_switch(s, now));
             Outcome::of(s, due.max(now + Duration::from_millis(100))).into()
         }
