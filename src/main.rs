@@ -6,6 +6,10 @@ use std::process::ExitCode;
 use nameplate::cli::{Surroundings, run};
 use nameplate::env::Env;
 
+/// For small objects that one thread makes and another drops, which is what a server has.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 #[tokio::main]
 async fn main() -> ExitCode {
     // The one cryptographic provider; a second call finds it installed.

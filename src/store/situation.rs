@@ -144,8 +144,8 @@ fn next_to(id: &DomainId, edges: CountedEdges) -> Stmt {
          JOIN issuers i ON i.id = COALESCE(o.issuer_id, (SELECT id FROM issuers ORDER BY \
            CASE WHEN preference < 1000000000 AND account_url IS NOT NULL THEN 0 ELSE 1 END, preference, name LIMIT 1)) \
          LEFT JOIN issuer_health ih ON ih.issuer_id = i.id \
-         LEFT JOIN grants g ON g.id = (SELECT q.id FROM grants q WHERE q.order_id = o.id AND q.state IN ('open', 'used') \
-           ORDER BY q.state LIMIT 1) \
+         LEFT JOIN grants g ON g.id = COALESCE((SELECT q.id FROM grants q WHERE q.order_id = o.id AND q.state = 'open'), \
+           (SELECT max(q.id) FROM grants q WHERE q.order_id = o.id AND q.state = 'used')) \
          LEFT JOIN holdings h ON h.hostname = d.hostname \
          LEFT JOIN domains hd ON hd.id = h.domain_id \
          LEFT JOIN attempts ha ON ha.id = hd.attempt_id \

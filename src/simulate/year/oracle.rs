@@ -206,12 +206,14 @@ impl Oracle {
         Ok(())
     }
 
-    /// Holds what the CA made against what the store knows of: nothing is ordered twice, and nothing twice issued.
+    /// Holds what the CA made against what the store knows of: nothing is ordered twice, and nothing twice issued. An order that is
+    /// being placed is known by its intent.
     pub(super) async fn at_the_ca(&mut self, app: &App, ca: &DirectCa) -> StoreResult<()> {
         let stmt = sql("SELECT d.hostname, (SELECT count(*) FROM certificates c WHERE c.domain_id = d.id) AS stored, \
                (SELECT count(*) FROM orders o WHERE o.domain_id = d.id AND o.url IS NOT NULL AND o.state <> 'issued') AS others, \
-               (SELECT count(*) FROM orders o WHERE o.domain_id = d.id AND (o.url IS NOT NULL OR o.state IN ('lost', 'failed'))) \
-                 AS placed \
+               (SELECT count(*) FROM orders o WHERE o.domain_id = d.id AND (o.url IS NOT NULL OR o.state IN ('lost', 'failed') \
+                 OR EXISTS (SELECT 1 FROM intents n WHERE n.subject_kind = 'domain' AND n.subject_id = d.id \
+                   AND n.object_id = o.id AND n.effect = 'new_order'))) AS placed \
              FROM domains d");
         let mut known: HashMap<String, (u64, u64)> = HashMap::new();
         for row in app.store.query(stmt).await? {
