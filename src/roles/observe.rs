@@ -90,7 +90,7 @@ impl WatchedControl {
                     .to_owned(),
             ),
             Ok(Some(Schema::Current)) => None,
-            Ok(Some(Schema::Older)) => {
+            Ok(Some(Schema::Older | Schema::Blank)) => {
                 Some("the database's schema is older than this binary's: run `nameplate migrate`".to_owned())
             }
             Ok(Some(Schema::Newer)) => {

@@ -13,9 +13,16 @@ pub(super) async fn connect(config: &Config) -> Result<Store, StartError> {
     Ok(Store::open(&OpenSettings { url, connections: config.database.connections }).await?)
 }
 
-/// Opens the database and brings it to this binary's schema, the queue's tables included; refuses a newer one.
+/// Opens the database and brings it to this binary's schema, the queue's tables included; refuses a newer one. An empty one is told
+/// of: on a disk that does not last, or under another name than before, it looks like the first start of all.
 pub async fn open_store(config: &Config) -> Result<Store, StartError> {
     let store = connect(config).await?;
+    if store.schema().await? == Schema::Blank {
+        tracing::warn!(
+            "the database was empty and is begun anew: where names were served before, stop this process and restore their \
+             database; edges serve on meanwhile"
+        );
+    }
     // The queue's first: who finds our schema current finds everything.
     Queue::migrate(&store).await?;
     store.migrate().await?;
@@ -44,7 +51,7 @@ pub async fn open_current(config: &Config) -> Result<Store, StartError> {
     let store = open_existing(config).await?;
     match store.schema().await? {
         Schema::Current => Ok(store),
-        Schema::Older => Err(StartError::NotMigrated),
+        Schema::Older | Schema::Blank => Err(StartError::NotMigrated),
         Schema::Newer => Err(StartError::NewerSchema),
     }
 }

@@ -63,8 +63,10 @@ enum Backend {
 pub enum Schema {
     /// The same.
     Current,
-    /// It lacks migrations that the binary brings, or has none.
+    /// It lacks migrations that the binary brings.
     Older,
+    /// It has none: nothing was ever stored there.
+    Blank,
     /// It has migrations that the binary does not know.
     Newer,
 }
@@ -144,7 +146,9 @@ impl Store {
                 (versions(&sqlx::migrate!("migrations/postgres")), applied)
             }
         };
-        Ok(if known == applied {
+        Ok(if applied.is_empty() {
+            Schema::Blank
+        } else if known == applied {
             Schema::Current
         } else if applied.iter().any(|version| !known.contains(version)) {
             Schema::Newer

@@ -268,3 +268,39 @@ async fn sigkill_at_random_moments_loses_nothing_on_sqlite() {
 async fn sigkill_at_random_moments_loses_nothing_on_postgres() {
     lives(Kind::Postgres).await;
 }
+
+/// B41, where state is on a disk that does not last: each start finds nothing, says so, and orders nothing; the edge serves on with what it
+/// has.
+#[tokio::test(flavor = "multi_thread")]
+async fn b41_a_process_that_finds_its_data_folder_empty_ten_times_says_so_and_orders_nothing() {
+    rustls::crypto::aws_lc_rs::default_provider().install_default().ok();
+    let test = TestStore::blank(Kind::SqliteFile).await;
+    let file = PathBuf::from(test.url.strip_prefix("sqlite:").unwrap());
+    let abroad = Abroad::new(&test.url).await;
+    let name = "shop.acme.test";
+    let mut process = abroad.start();
+    abroad.customer(&[name.to_owned()], &Acknowledged::default(), &Notify::new()).await;
+    process.kill().await.unwrap();
+    let Issuer::Test(ca, _) = &abroad.outside.issuer else { panic!("the CA is the test's own") };
+    let visitor = Visitor::new(ca.root_pem().to_owned(), abroad.tls);
+    let told = || fs::read_to_string(&abroad.log).unwrap().matches("the database was empty and is begun anew").count();
+    let before = told();
+    for start in 1..=10 {
+        for suffix in ["", "-wal", "-shm"] {
+            let _ = fs::remove_file(format!("{}{suffix}", file.display()));
+        }
+        assert!(!file.exists());
+        let mut process = abroad.start();
+        until("the start's warning", async || told() == before + start).await;
+        // It answers, and so has begun all that it does by itself.
+        until("the API", async || abroad.api.claim(TENANT, name).await.is_err_and(|e| e.to_string().contains("token")))
+            .await;
+        let visited = visitor.of(name).unwrap().pay().await.unwrap();
+        assert_eq!(visited.tenant.as_deref(), Some(TENANT), "start {start}");
+        process.kill().await.unwrap();
+    }
+    let made = ca.state().counters().clone();
+    assert_eq!((made.orders_created, made.certificates_by_name[name]), (1, 1));
+    drop(abroad);
+    test.remove().await;
+}

@@ -50,7 +50,7 @@ pub(super) async fn examine(config: &Config, env: &Env, report: &mut Report) -> 
             report.ok(PART, "schema", "that of this binary");
             true
         }
-        Ok(Schema::Older) => {
+        Ok(Schema::Older | Schema::Blank) => {
             let advice = "run `nameplate migrate` with this binary";
             report.broken(PART, "schema", "older than this binary's", advice);
             false
