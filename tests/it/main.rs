@@ -85,6 +85,7 @@ mod loops;
 mod mail;
 mod mail_grouped;
 mod mutations;
+mod nothing_secret;
 mod offboard;
 mod once_only;
 mod pages;

@@ -1,20 +1,16 @@
 //! The sandbox's own walk, with both CAs, and what a whole run prints.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use nameplate::env::Env;
 use nameplate::sandbox::check::{CheckError, CheckSettings, check};
 use nameplate::sandbox::issuer::Choice;
 use nameplate::sandbox::ports::Ports;
 use nameplate::sandbox::world::{World, WorldSettings};
-use nameplate::store::{OpenSettings, Store, sql};
 use nameplate::telemetry::Chain;
-use nameplate::vault::{Context, MasterKey, Sealed, Vault};
 
-use crate::support::services;
+use crate::support::{secrets, services};
 
 async fn walked(ca: Choice, settings: CheckSettings) -> (Result<(), CheckError>, String) {
     rustls::crypto::aws_lc_rs::default_provider().install_default().ok();
@@ -90,51 +86,6 @@ async fn a_sandbox_starts_again_on_its_files_and_refuses_another_master_key() {
     assert!(said.contains("opens nothing of this database's vault") && !said.contains("abab"), "{said}");
 }
 
-/// Everything secret that a run made, opened: what it is, and its bytes.
-async fn secrets(dir: &Path) -> Vec<(String, Vec<u8>)> {
-    let key = std::fs::read_to_string(dir.join("master.key")).unwrap();
-    let master = base64::engine::general_purpose::STANDARD.decode(key.trim()).unwrap();
-    let mut all = vec![("the master key".to_owned(), master)];
-    let member: serde_json::Value = serde_json::from_slice(&std::fs::read(dir.join("edge/member.json")).unwrap()).unwrap();
-    for name in ["private_key", "credential"] {
-        all.push((format!("the edge's {name}"), URL_SAFE_NO_PAD.decode(member[name].as_str().unwrap()).unwrap()));
-    }
-    let vault = Vault::new(MasterKey::from_text(1, key.trim()).unwrap(), vec![]);
-    let url = format!("sqlite:{}", dir.join("nameplate.db").display());
-    let store = Store::open(&OpenSettings { url, connections: 1 }).await.unwrap();
-    let sealed = [
-        ("account-key", "SELECT id AS id, account_key AS sealed FROM issuers"),
-        ("certificate-key", "SELECT COALESCE(order_id, id) AS id, sealed_key AS sealed FROM certificates"),
-        ("feed-signing-key", "SELECT '1' AS id, signing_key AS sealed FROM feed"),
-        ("feed-tls-key", "SELECT '1' AS id, tls_key AS sealed FROM feed"),
-        ("distribution-key", "SELECT id AS id, sealed_key AS sealed FROM distribution_keys"),
-    ];
-    for (purpose, query) in sealed {
-        let rows = store.query(sql(query)).await.unwrap();
-        assert!(!rows.is_empty(), "there is no {purpose}");
-        for row in rows {
-            let blob = Sealed::try_from(row.blob("sealed").unwrap()).unwrap();
-            let opened = vault.open(&Context::new(purpose, &row.text("id").unwrap()), &blob).unwrap();
-            all.push((purpose.to_owned(), opened.expose().to_vec()));
-        }
-    }
-    store.close().await;
-    all
-}
-
-/// The ways in which bytes end up in a text.
-fn spellings(bytes: &[u8]) -> Vec<String> {
-    let hex = |upper: bool| bytes.iter().map(|b| if upper { format!("{b:02X}") } else { format!("{b:02x}") }).collect();
-    let list = format!("{bytes:?}");
-    vec![
-        hex(false),
-        hex(true),
-        STANDARD_NO_PAD.encode(bytes),
-        URL_SAFE_NO_PAD.encode(bytes),
-        list.trim_matches(['[', ']']).into(),
-    ]
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn b88_nothing_that_a_full_run_prints_is_key_material() {
     let dir = tempfile::tempdir().unwrap();
@@ -155,14 +106,10 @@ async fn b88_nothing_that_a_full_run_prints_is_key_material() {
     // What was kept at rest outside the key's own file is sealed too.
     let mut at_rest = std::fs::read(dir.path().join("nameplate.db")).unwrap();
     at_rest.extend(std::fs::read(dir.path().join("edge/copy.sealed")).unwrap());
-    for (what, bytes) in secrets(dir.path()).await {
-        // Of a PKCS#8 document the private number alone is as bad as all of it.
-        let inner = bytes.get(36..68).filter(|_| bytes.len() > 100).unwrap_or(&bytes);
-        for part in [&bytes[..], inner] {
-            for spelling in spellings(part) {
-                let line = printed.lines().find(|line| line.contains(&spelling));
-                assert_eq!(line, None, "{what} was printed");
-            }
+    let url = format!("sqlite:{}", dir.path().join("nameplate.db").display());
+    for (what, bytes) in secrets::of(dir.path(), "edge", &url).await {
+        secrets::not_in(&printed, &what, &bytes);
+        for part in secrets::parts(&bytes) {
             assert!(!at_rest.windows(part.len()).any(|seen| seen == part), "{what} lies unsealed on the disk");
         }
     }

@@ -18,6 +18,7 @@ pub mod probed;
 pub mod processes;
 pub mod renewals;
 pub mod rig;
+pub mod secrets;
 pub mod seed;
 pub mod services;
 pub mod stores;

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -159,6 +159,16 @@ impl Fleet {
             Process { role, variables, web, watch, log, child }
         });
         (fleet, processes)
+    }
+
+    /// Where its files are.
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// What the processes are configured by.
+    pub fn config(&self) -> String {
+        fs::read_to_string(&self.config_file).unwrap()
     }
 
     /// The test CA.
