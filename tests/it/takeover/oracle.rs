@@ -49,6 +49,8 @@ pub struct Claimed {
     gone: Span,
     untied: Span,
     off: Span,
+    /// The longest that it led elsewhere since it held the name: once that was long enough, the name was free.
+    longest_off: Duration,
 }
 
 /// For how long something was so in a zone that answers.
@@ -123,6 +125,7 @@ impl Oracle {
             gone,
             untied,
             off,
+            longest_off: Duration::ZERO,
         };
         self.claims.insert(id.clone(), claimed);
         self.look();
@@ -202,6 +205,7 @@ impl Oracle {
             claim.gone.pass(!there, zone.mute, time);
             claim.untied.pass(!(there || claim.way_ties && leads), zone.mute, time);
             claim.off.pass(!leads, zone.mute, time);
+            claim.longest_off = claim.longest_off.max(claim.off.most);
         }
         self.look();
     }
@@ -249,6 +253,9 @@ impl Oracle {
         for stands in all {
             if let Some(claim) = self.claims.get_mut(&stands.id) {
                 claim.known_removed = claim.removed;
+                if stands.holds {
+                    claim.longest_off = Duration::ZERO;
+                }
             }
         }
         self.before = all.iter().map(|stands| (stands.id.clone(), stands.clone())).collect();
@@ -324,7 +331,7 @@ impl Oracle {
         }
         happened.push("another holds");
         let absent = !former.gone.most.is_zero() || self.is_gone(former);
-        let off = former.off.most >= 23 * HOUR;
+        let off = former.longest_off >= 23 * HOUR;
         // One that only lost its proof before it was served left nothing to rest.
         let never_served = self.before.get(id).is_none_or(|b| b.claim == Claim::AwaitingDns);
         if absent || off || never_served || former.forced {
