@@ -14,7 +14,7 @@ use sqlx::postgres::PgConnectOptions;
 use tokio::process::Command;
 
 use super::vault_keys::VaultKeyRow;
-use super::{Schema, Store, StoreError, sql};
+use super::{Schema, Store, StoreError};
 use crate::model::percent;
 
 /// How the file of [`Programs::dump`] begins.
@@ -166,15 +166,15 @@ fn vault_key(row: &Columns) -> Option<VaultKeyRow> {
 /// The name of the database that something is put into.
 pub struct Database(String);
 
-/// The database of an address, if nothing is in it yet.
+/// What is in a database beside what PostgreSQL put there.
+const THINGS: &str = "SELECT current_database()::text, (SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
+     WHERE n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\\_%')";
+
+/// The database of an open store, if nothing is in it yet.
 pub async fn empty(store: &Store) -> Result<Option<Database>, StoreError> {
-    let stmt = sql(
-        "SELECT current_database() AS name, CAST((SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
-         WHERE n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\\_%') AS BIGINT) AS things",
-    );
-    let rows = store.query(stmt).await?;
-    let row = rows.first().ok_or_else(|| StoreError::not_found("the database's name"))?;
-    Ok((row.int("things")? == 0).then_some(Database(row.text("name")?)))
+    let pool = store.postgres_pool().ok_or_else(|| StoreError::unavailable("this is no PostgreSQL"))?;
+    let (name, things): (String, i64) = sqlx::query_as(THINGS).fetch_one(pool).await?;
+    Ok((things == 0).then_some(Database(name)))
 }
 
 async fn run(program: &'static str, command: &mut Command) -> Result<Output, DumpError> {
