@@ -1,7 +1,7 @@
 //! Replacing certificates out of turn: what an operator does after a CA's mistake, or before it is left.
 //!
 //! What is asked for is durable before anything is selected; selecting goes on in whatever process is there ([`round`]). Orders wait
-//! behind all whose certificate is due. When it will be done is told by the queue itself, played with those who have yet to join it.
+//! behind all whose certificate is due, or among them where an operator says that it cannot wait. When it will be done is told by the queue itself, played with those who have yet to join it.
 
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use crate::env::Env;
 use crate::mint;
 use crate::model::id::{EventId, ReissueId};
 use crate::model::moment::Moment;
+use crate::model::order::Lane;
 use crate::model::outcome::NewEvent;
 use crate::store::reissues::{self, GivenUp, ReissueRow, Selected, Selection};
 use crate::store::{Store, StoreResult, Tx};
@@ -69,6 +70,8 @@ pub struct Begun {
     pub id: ReissueId,
     /// What is selected, in words.
     pub selection: String,
+    /// Whether it cannot wait behind those whose certificate is due.
+    pub hurries: bool,
     /// Who asked for it.
     pub actor: String,
     /// When.
@@ -76,19 +79,21 @@ pub struct Begun {
 }
 
 /// Writes down that what is selected is to be replaced. Nothing is lost from here on; [`go_on`] or any process's [`round`] does it.
-pub async fn begin(tx: &mut Tx, env: &Env, selection: &Selection, actor: &str) -> StoreResult<Begun> {
-    let (id, at) = (mint!(env, ReissueId), env.now());
+///
+/// In the lane of renewals it is placed among those whose certificate is due, in any other after them.
+pub async fn begin(tx: &mut Tx, env: &Env, selection: &Selection, lane: Lane, actor: &str) -> StoreResult<Begun> {
+    let (id, at, hurries) = (mint!(env, ReissueId), env.now(), lane == Lane::Renewal);
     let words = in_words(selection);
-    reissues::create(tx, &id, &words, selection, actor, at).await?;
+    reissues::create(tx, &id, &words, selection, hurries, actor, at).await?;
     let told = news(BEGAN, actor, format!("certificates in use are to be replaced: those {words}"), id.as_str(), None);
     reissues::tell(tx, &mint!(env, EventId), &told, at).await?;
-    Ok(Begun { id, selection: words, actor: actor.to_owned(), at })
+    Ok(Begun { id, selection: words, hurries, actor: actor.to_owned(), at })
 }
 
 /// The same, and selects at once.
-pub async fn begin_now(store: &Store, env: &Env, selection: &Selection, actor: &str) -> StoreResult<Begun> {
+pub async fn begin_now(store: &Store, env: &Env, selection: &Selection, lane: Lane, actor: &str) -> StoreResult<Begun> {
     let mut tx = store.begin().await?;
-    let begun = begin(&mut tx, env, selection, actor).await?;
+    let begun = begin(&mut tx, env, selection, lane, actor).await?;
     tx.commit().await?;
     go_on(store, begun.id.as_str()).await?;
     Ok(begun)

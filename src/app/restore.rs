@@ -32,7 +32,8 @@ pub enum RestoreError {
     Changed(i64),
     /// What edges remember of so many names was not taken in yet: ended now, claims that were let go of would be served again.
     #[error(
-        "what edges remember of {0} names is not settled yet; `serve` or `work` does that within a minute: look again then"
+        "what edges remember of {0} names is not settled yet; `serve` or `work` does that within a minute, once every edge that counts \
+         has told: look again then"
     )]
     Unsettled(i64),
     /// The store.
@@ -66,6 +67,7 @@ pub async fn begin(store: &Store, env: &Env) -> Result<Restored, RestoreError> {
             restore::spend_limit(&mut tx, &issuer.id, name.as_str(), ledger::spent_before(now, limit.burst, *limit)).await?;
         }
     }
+    restore::begin_clocks_anew(&mut tx).await?;
     let invitations = restore::revoke_invitations(&mut tx, now).await?;
     let sessions = restore::end_sessions(&mut tx, now).await?;
     let detail = json!({ "epoch": now.micros(), "grants": grants, "invitations": invitations, "sessions": sessions });
@@ -124,11 +126,11 @@ pub async fn end(store: &Store, env: &Env, seen: Option<i64>, actor: &str) -> Re
 /// What edges remember, settled in one round.
 const BATCH: i64 = 100;
 
-/// Brings the database in line with what edges remember; how much was settled. A name that was let go of after the copy was made is
+/// Brings the database in line with what edges remember, once all that count have told; how much was settled. A name that was let go of after the copy was made is
 /// let go of again, and so is one that went to another tenant. What edges serve and the database does not know stays with them, and
 /// is counted for whoever ends the recovery.
 pub async fn settle(app: &App) -> Result<usize, AppError> {
-    let rows = restore::unsettled(&app.store, BATCH).await?;
+    let rows = restore::unsettled(&app.store, app.edges().heard_since, BATCH).await?;
     let mut done = 0;
     for row in rows {
         match one(app, &row).await {

@@ -4,13 +4,14 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 
-use super::backup::{BackupArgs, RestoredArgs};
+use super::backup::BackupArgs;
 use super::bench::BenchCommand;
 use super::certificate::CertificateCommand;
 use super::doctor::DoctorArgs;
 use super::issuer::IssuerCommand;
 use super::links::{HandOffLinkArgs, PortalLinkArgs};
 use super::manual::{CompletionsArgs, ManArgs};
+use super::restore::{RestoreArgs, RestoredArgs};
 use super::tenant_remove::RemoveArgs;
 
 /// A domain of their own for every customer of a SaaS.
@@ -75,7 +76,9 @@ pub(super) enum Command {
     Explain(super::explain::ExplainArgs),
     /// Copy the database while it is in use
     Backup(BackupArgs),
-    /// Tell a restored database that it is one, before anything runs on it
+    /// Put a copy back where no database is yet, and tell it that it is one
+    Restore(RestoreArgs),
+    /// Tell a database that was put back by other means that it is one, before anything runs on it, or that all is back
     Restored(RestoredArgs),
     /// Look at this installation: what is wrong and what to do
     Doctor(DoctorArgs),

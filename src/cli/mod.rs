@@ -30,6 +30,7 @@ mod manual;
 mod migrate;
 mod out;
 mod reissue;
+mod restore;
 mod run;
 mod sandbox;
 mod simulate;

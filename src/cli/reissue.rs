@@ -11,6 +11,7 @@ use crate::app::show::reissues::{self as shown, Progress};
 use crate::app::{clocks, reissue};
 use crate::env::Env;
 use crate::model::moment::Moment;
+use crate::model::order::Lane;
 use crate::roles::open_current;
 use crate::store::reissues::{GivenUp, Selection};
 use crate::store::{Store, issuers};
@@ -40,7 +41,10 @@ pub(super) struct StartArgs {
     /// Those valid from before this day (2027-01-15) or time (RFC 3339)
     #[arg(long, group = "which", value_name = "DATE")]
     before: Option<String>,
-    /// Count them only
+    /// Among the renewals that are due instead of after them: for a deadline that a CA sets
+    #[arg(long)]
+    priority: bool,
+    /// Count them only, and tell when it would be done
     #[arg(long)]
     dry_run: bool,
 }
@@ -76,7 +80,8 @@ async fn start(store: &Store, env: &Env, args: &StartArgs, out: &mut Out<'_>) ->
             bail!("there is no issuer {name:?}; see: nameplate issuer list");
         }
     }
-    let plan = shown::plan(store, env, &selection).await?;
+    let lane = if args.priority { Lane::Renewal } else { Lane::Bulk };
+    let plan = shown::plan(store, env, &selection, lane).await?;
     let certificates = many(u64::try_from(plan.certificates).unwrap_or(0), "certificate");
     let by = plan.eta.as_ref().map_or(String::new(), |eta| format!(" The last of them has its turn at about {eta}."));
     if args.dry_run {
@@ -88,7 +93,7 @@ async fn start(store: &Store, env: &Env, args: &StartArgs, out: &mut Out<'_>) ->
     if plan.certificates == 0 {
         bail!("nothing is selected that is in use and not on its way already");
     }
-    let begun = reissue::begin_now(store, env, &selection, "operator").await?;
+    let begun = reissue::begin_now(store, env, &selection, lane, "operator").await?;
     let begun = shown::show(store, env, begun.id.as_str()).await?.unwrap_or_else(|| begun.into());
     if out.json {
         return Ok(out.document(&begun)?);
@@ -171,8 +176,13 @@ mod tests {
 
     #[test]
     fn a_day_is_a_time() {
-        let args =
-            |before: &str| StartArgs { issuer: None, serials_from: None, before: Some(before.to_owned()), dry_run: true };
+        let args = |before: &str| StartArgs {
+            issuer: None,
+            serials_from: None,
+            before: Some(before.to_owned()),
+            priority: false,
+            dry_run: true,
+        };
         let at = |text| selection(&args(text)).ok();
         assert_eq!(at("1970-01-02"), Some(Selection::Before(Moment::from_secs(86_400))));
         assert_eq!(at("1970-01-02"), at("1970-01-02T00:00:00Z"));

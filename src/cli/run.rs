@@ -8,7 +8,7 @@ use super::args::{Cli, Command, EdgeArgs};
 use super::compose::run_role;
 use super::{
     Out, Surroundings, backup, bench, bulk, certificate, config, doctor, domain, domain_connect, edge, explain, issuer,
-    links, manual, migrate, reissue, sandbox, simulate, tenant, token, webhook,
+    links, manual, migrate, reissue, restore, sandbox, simulate, tenant, token, webhook,
 };
 use crate::config::Role;
 use crate::env::Env;
@@ -57,7 +57,8 @@ pub async fn run(surroundings: &Surroundings, env: &Env, out: &mut dyn Write, er
         Command::DomainConnect(command) => domain_connect::run(surroundings, file, command, &mut out),
         Command::Explain(args) => explain::run(surroundings, args, &mut out).await,
         Command::Backup(args) => backup::backup(surroundings, file, args, &mut out).await,
-        Command::Restored(args) => backup::restored(surroundings, file, env, args, &mut out).await,
+        Command::Restore(args) => restore::restore(surroundings, file, env, args, &mut out).await,
+        Command::Restored(args) => restore::restored(surroundings, file, env, args, &mut out).await,
         Command::Doctor(args) => doctor::run(surroundings, file, env, args, &mut out).await,
         Command::Simulate(command) => simulate::run(env, command, &mut out).await,
         Command::Bench(command) => bench::run(env, command, &mut out).await,

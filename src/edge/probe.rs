@@ -1,5 +1,6 @@
 //! The edge looks at itself: a real handshake with its own listener, and the certificate that came back compared with the one
-//! that should have.
+//! that should have. After a change it looks at the names that changed; beside that it walks through all its names, a few at a time, for
+//! what goes wrong without a change, such as an end that is reached.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -22,6 +23,7 @@ use crate::feed::replica::Replica;
 use crate::feed::wire::Exception;
 use crate::model::feed_apply::Served;
 use crate::model::id::CertificateId;
+use crate::model::moment::Moment;
 use crate::model::serial;
 
 /// Handshakes at a time.
@@ -30,6 +32,10 @@ const AT_ONCE: usize = 8;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Exceptions told of; more would say nothing new.
 const TOLD: usize = 500;
+/// Of all names so many are looked at...
+const WALKED: usize = 8;
+/// ...this often: some 2,900 handshakes an hour, whatever the number of names.
+const WALK_EVERY: Duration = Duration::from_secs(10);
 
 /// Probes the edge's own TLS listener.
 pub struct Prober {
@@ -40,6 +46,15 @@ pub struct Prober {
     connector: TlsConnector,
     /// What was wrong, by hostname, so that it can be looked at again.
     wrong: Mutex<BTreeMap<Box<str>, Exception>>,
+    walk: Mutex<Walk>,
+}
+
+/// Where the walk through all names is.
+#[derive(Default)]
+struct Walk {
+    /// The last name that was looked at.
+    last: Box<str>,
+    next_at: Moment,
 }
 
 impl Prober {
@@ -64,6 +79,7 @@ impl Prober {
             env,
             connector: TlsConnector::from(Arc::new(config)),
             wrong: Mutex::default(),
+            walk: Mutex::default(),
         })
     }
 
@@ -94,6 +110,19 @@ impl Prober {
             },
             () = self.env.sleep(PATIENCE) => wrong(format!("no handshake within {} s", PATIENCE.as_secs()), None),
         }
+    }
+
+    /// The next names of the walk, if it is time; after the last one it begins again.
+    fn walked(&self) -> Vec<Served> {
+        let mut walk = self.walk.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = self.env.now();
+        if now < walk.next_at {
+            return Vec::new();
+        }
+        let next = self.replica.served_after(&walk.last, WALKED);
+        walk.last = next.last().filter(|_| next.len() == WALKED).map(|served| served.hostname.clone()).unwrap_or_default();
+        walk.next_at = now + WALK_EVERY;
+        next
     }
 
     fn wrong(&self) -> std::sync::MutexGuard<'_, BTreeMap<Box<str>, Exception>> {
@@ -132,7 +161,7 @@ impl Observer for Prober {
 
     async fn exceptions(&self) -> Vec<Exception> {
         let names: Vec<Box<str>> = self.wrong().keys().take(TOLD).cloned().collect();
-        let mut again = Vec::new();
+        let mut again = self.walked();
         for name in names {
             match self.replica.served(&name) {
                 Some(served) => again.push(served),

@@ -105,6 +105,11 @@ impl Replica {
         self.book().as_ref()?.served(hostname)
     }
 
+    /// What must be shown for the next hostnames after one, in their order.
+    pub fn served_after(&self, hostname: &str, many: usize) -> Vec<Served> {
+        self.book().as_ref().map(|book| book.served_from(hostname, many)).unwrap_or_default()
+    }
+
     /// The answer to a challenge.
     pub fn key_authorization(&self, token: &str) -> Option<String> {
         self.book().as_ref()?.key_authorization(token).map(str::to_owned)

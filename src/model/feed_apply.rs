@@ -1,7 +1,7 @@
 //! The book an edge keeps, and how the feed changes it. Applying the deltas up to a position gives what the snapshot of that
 //! position gives; what does not connect asks for a snapshot; newer wins and older is refused.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -329,6 +329,20 @@ impl Book {
         self.hosts.keys().filter_map(|name| self.served(name)).filter(move |s| {
             before(&s.hostname).is_none_or(|b| (&b.id, b.version) != (&s.certificate.id, s.certificate.version))
         })
+    }
+
+    /// What must be shown for the next hostnames after one, in their order.
+    pub fn served_from(&self, after: &str, many: usize) -> Vec<Served> {
+        let mut next = BTreeSet::new();
+        for (name, host) in self.hosts.iter().filter(|(name, _)| ***name > *after) {
+            if self.is_served(host) && (next.len() < many || next.last().is_some_and(|last: &&str| **name < **last)) {
+                next.insert(name.as_ref());
+                if next.len() > many {
+                    next.pop_last();
+                }
+            }
+        }
+        next.into_iter().filter_map(|name| self.served(name)).collect()
     }
 
     /// What must be shown for a hostname of the book.

@@ -18,6 +18,7 @@ mod error;
 mod feed;
 mod loops;
 pub mod observe;
+pub mod put_back;
 mod seal;
 mod store;
 

@@ -3,7 +3,8 @@
 use super::StartError;
 use crate::config::VaultConfig;
 use crate::env::Env;
-use crate::store::{Store, vault_keys};
+use crate::store::Store;
+use crate::store::vault_keys::{self, VaultKeyRow};
 use crate::vault::{MasterKey, MasterKeyError, Sealed, Vault};
 
 /// Opens the vault. A master key that is not the one that sealed this database's secrets stops the start here, before any
@@ -39,6 +40,15 @@ pub(super) async fn sealed_under(config: &VaultConfig, store: &Store) -> Result<
     }
 }
 
+/// Whether the configured keys open what a vault is sealed under; its rows come from elsewhere than an open database.
+pub(super) fn check(config: &VaultConfig, rows: &[VaultKeyRow]) -> Result<(), StartError> {
+    let vault = from_config(config)?;
+    match rows.is_empty() || rows.iter().any(|row| opens(&vault, row)) {
+        true => Ok(()),
+        false => Err(wrong(rows, vault.current_version())),
+    }
+}
+
 fn from_config(config: &VaultConfig) -> Result<Vault, MasterKeyError> {
     let read = |version: u32, text: &crate::model::secret::Secret| {
         MasterKey::from_text(version, text.expose_str().unwrap_or_default())
@@ -49,11 +59,11 @@ fn from_config(config: &VaultConfig) -> Result<Vault, MasterKeyError> {
     Ok(Vault::new(current, older?))
 }
 
-fn opens(vault: &Vault, row: &vault_keys::VaultKeyRow) -> bool {
+fn opens(vault: &Vault, row: &VaultKeyRow) -> bool {
     Sealed::try_from(row.canary.clone()).is_ok_and(|canary| vault.opens(&canary))
 }
 
-fn wrong(rows: &[vault_keys::VaultKeyRow], version: u32) -> StartError {
+fn wrong(rows: &[VaultKeyRow], version: u32) -> StartError {
     StartError::WrongMasterKey { version, sealed: rows.iter().map(|row| row.version).max().unwrap_or_default() }
 }
 

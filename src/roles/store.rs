@@ -23,10 +23,15 @@ pub async fn open_store(config: &Config) -> Result<Store, StartError> {
              database; edges serve on meanwhile"
         );
     }
-    // The queue's first: who finds our schema current finds everything.
-    Queue::migrate(&store).await?;
-    store.migrate().await?;
+    migrate(&store).await?;
     Ok(store)
+}
+
+/// Brings an open database to this binary's schema, the queue's tables included.
+pub(super) async fn migrate(store: &Store) -> Result<(), StartError> {
+    // The queue's first: who finds our schema current finds everything.
+    Queue::migrate(store).await?;
+    Ok(store.migrate().await?)
 }
 
 /// Opens a database that is there, whatever its schema, and changes nothing about it.

@@ -27,6 +27,7 @@ pub mod deliveries;
 pub mod dispatching;
 pub mod domain_connect;
 mod domain_row;
+pub mod dump;
 pub mod edges;
 mod error;
 pub mod expiry;

@@ -146,15 +146,19 @@ impl Store {
                 (versions(&sqlx::migrate!("migrations/postgres")), applied)
             }
         };
-        Ok(if applied.is_empty() {
-            Schema::Blank
-        } else if known == applied {
-            Schema::Current
-        } else if applied.iter().any(|version| !known.contains(version)) {
-            Schema::Newer
-        } else {
-            Schema::Older
-        })
+        Ok(stands(&known, &applied))
+    }
+
+    /// How a PostgreSQL schema with these migrations stands to this binary.
+    pub fn postgres_schema(applied: &[i64]) -> Schema {
+        stands(&versions(&sqlx::migrate!("migrations/postgres")), applied)
+    }
+
+    /// Whether a SQLite database can be read whole; PostgreSQL looks after that itself.
+    pub async fn is_whole(&self) -> StoreResult<bool> {
+        let Backend::Sqlite { .. } = &self.backend else { return Ok(true) };
+        let said = self.query(of_sqlite("SELECT integrity_check AS said FROM pragma_integrity_check LIMIT 1")).await?;
+        Ok(said.first().is_some_and(|row| row.text("said").is_ok_and(|said| said == "ok")))
     }
 
     /// Begins a transaction that may write.
@@ -293,6 +297,19 @@ async fn unreachable(options: &PgConnectOptions) -> sqlx::Error {
         Err(wrong) => return wrong,
     }
     std::future::pending().await
+}
+
+/// `applied` in order.
+fn stands(known: &[i64], applied: &[i64]) -> Schema {
+    if applied.is_empty() {
+        Schema::Blank
+    } else if known == applied {
+        Schema::Current
+    } else if applied.iter().any(|version| !known.contains(version)) {
+        Schema::Newer
+    } else {
+        Schema::Older
+    }
 }
 
 fn versions(migrator: &sqlx::migrate::Migrator) -> Vec<i64> {

@@ -289,10 +289,12 @@ impl Batch {
             }
             Write::RouteGone => {
                 self.free(
-                    // After a restore edges may serve what no row here says.
+                    // After a restore edges may serve what no row here says, and what they are told is what they remind the next one of.
                     sql("INSERT INTO routes (hostname, tenant_id, domain_id, term, action, certificate_id, version) \
-                         VALUES ($1, $4, $2, $5, 'gone', NULL, $3) \
+                         VALUES ($1, $4, $2, COALESCE((SELECT rc.term FROM recollections rc WHERE rc.hostname = $1 AND rc.term > $5), $5), \
+                           'gone', NULL, $3) \
                          ON CONFLICT (hostname) DO UPDATE SET tenant_id = excluded.tenant_id, domain_id = excluded.domain_id, \
+                           term = CASE WHEN routes.term > excluded.term THEN routes.term ELSE excluded.term END, \
                            action = 'gone', certificate_id = NULL, redirect_to = NULL, \
                            version = CASE WHEN routes.version >= $3 THEN routes.version + 1 ELSE $3 END \
                          WHERE routes.domain_id = excluded.domain_id OR routes.action = 'gone'")

@@ -121,16 +121,18 @@ pub async fn create(
     id: &ReissueId,
     in_words: &str,
     wanted: &Selection,
+    hurries: bool,
     actor: &str,
     now: Moment,
 ) -> StoreResult<()> {
-    let stmt = sql("INSERT INTO reissues (id, selection, wanted, actor, certificates, created_at, marking) \
-         VALUES ($1, $2, $3, $4, 0, $5, '')")
+    let stmt = sql("INSERT INTO reissues (id, selection, wanted, actor, certificates, created_at, marking, hurries) \
+         VALUES ($1, $2, $3, $4, 0, $5, '', $6)")
     .bind(id.as_str())
     .bind(in_words)
     .bind(document(wanted)?)
     .bind(actor)
-    .bind(now);
+    .bind(now)
+    .bind(i64::from(hurries));
     tx.execute(stmt).await.map(|_| ())
 }
 
@@ -188,6 +190,7 @@ pub struct ReissueRow {
     pub id: String,
     pub selection: String,
     pub wanted: Option<Selection>,
+    pub hurries: bool,
     pub actor: String,
     pub certificates: i64,
     pub given_up: i64,
@@ -204,6 +207,7 @@ fn read(row: &Row) -> StoreResult<ReissueRow> {
         id: row.text("id")?,
         selection: row.text("selection")?,
         wanted: row.opt_json("wanted")?,
+        hurries: row.int("hurries")? == 1,
         actor: row.text("actor")?,
         certificates: row.int("certificates")?,
         given_up: row.int("given_up")?,

@@ -46,6 +46,19 @@ pub async fn spend_limit(tx: &mut Tx, issuer: &IssuerId, limit_name: &str, tat: 
     tx.execute(stmt).await
 }
 
+/// What was counted against a name (that nothing ties it, that another's record is gone, that it leads elsewhere) counts from now on only:
+/// what was seen of it since the copy was made is not known, and may have ended the count.
+pub async fn begin_clocks_anew(tx: &mut Tx) -> StoreResult<()> {
+    for stmt in [
+        sql("UPDATE domains SET lost_for_us = 0, counted_until = NULL WHERE lost_for_us <> 0 OR counted_until IS NOT NULL"),
+        sql("UPDATE holdings SET successor_counted = 0, successor_seen_at = NULL WHERE successor_id IS NOT NULL"),
+        sql("UPDATE holdings SET looks_off = 0, first_off_at = NULL WHERE looks_off <> 0"),
+    ] {
+        tx.execute(stmt).await?;
+    }
+    Ok(())
+}
+
 /// Takes back open join tokens and links: they may have been used, or taken back, since. How many.
 pub async fn revoke_invitations(tx: &mut Tx, now: Moment) -> StoreResult<u64> {
     let tokens =
@@ -103,8 +116,9 @@ pub struct RecollectionRow {
     pub canonical: bool,
 }
 
-/// What edges remember and was not settled yet.
-pub async fn unsettled(store: &Store, limit: i64) -> StoreResult<Vec<RecollectionRow>> {
+/// What edges remember and was not settled yet; nothing before every edge that counts (heard of since that moment) took the epoch, and with
+/// it told: one that lags may have heard of a removal, and not that it was undone.
+pub async fn unsettled(store: &Store, heard_since: Moment, limit: i64) -> StoreResult<Vec<RecollectionRow>> {
     let stmt = sql("SELECT c.hostname, c.action, c.version, \
            CASE WHEN c.certificate_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM certificates k WHERE k.id = c.certificate_id) \
              THEN c.not_after END AS unknown_until, \
@@ -114,9 +128,12 @@ pub async fn unsettled(store: &Store, limit: i64) -> StoreResult<Vec<Recollectio
              AND h.tenant_id <> c.tenant_id AND h.term < c.term AND h.since < f.recovering_since) AS overtaken_id, \
            (SELECT r.hostname FROM routes r WHERE r.hostname = c.hostname AND r.tenant_id = c.tenant_id \
              AND r.domain_id IS NULL AND r.action = 'serve') AS canonical \
-         FROM recollections c JOIN feed f ON f.id = 1 WHERE c.settled_at IS NULL ORDER BY c.hostname LIMIT $1");
+         FROM recollections c JOIN feed f ON f.id = 1 WHERE c.settled_at IS NULL \
+           AND NOT EXISTS (SELECT 1 FROM edges e WHERE e.status = 'active' AND e.lost_at IS NULL AND e.heartbeat_at > $2 \
+             AND e.cursor_epoch <> f.epoch) \
+         ORDER BY c.hostname LIMIT $1");
     store
-        .query(stmt.bind(limit))
+        .query(stmt.bind(limit).bind(heard_since))
         .await?
         .iter()
         .map(|row| {

@@ -125,6 +125,7 @@ fn next_to(id: &DomainId, edges: CountedEdges) -> Stmt {
            c.stored_at AS c_stored, c.issuer_id AS c_issuer, c.ari_id AS c_ari, i.honours_replaces AS i_honours, \
            w.domain_id AS w_id, w.renew_at, w.window_start, w.window_end, w.explanation, w.poll_at, w.failures AS w_failures, \
            w.said AS w_said, w.refused, w.former_id, w.switch_at, w.reissue_id, \
+           COALESCE((SELECT q.hurries FROM reissues q WHERE q.id = w.reissue_id), 0) AS w_hurries, \
            (SELECT count(*) FROM edges e WHERE e.status = 'active' AND e.lost_at IS NULL AND e.heartbeat_at > $2) AS edges, \
            (SELECT recovering_since FROM feed WHERE id = 1) AS f_recovering, \
            (SELECT rc.not_after FROM recollections rc WHERE rc.hostname = d.hostname AND rc.tenant_id = d.tenant_id \
@@ -331,5 +332,6 @@ fn renewal(row: &Row) -> StoreResult<Option<Renewal>> {
         former: row.opt_parse("former_id")?,
         switch_at: row.opt_moment("switch_at")?,
         reissue: row.opt_text("reissue_id")?,
+        hurries: row.int("w_hurries")? == 1,
     }))
 }

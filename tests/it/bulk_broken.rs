@@ -391,6 +391,57 @@ async fn b79_many_rows_some_poisoned_are_data_and_the_file_can_be_sent_again() {
     }
 }
 
+/// The same at its full size: the file arrives in pieces, the process that judges it dies at row 60,000, and it is sent again.
+#[tokio::test]
+async fn b79_a_hundred_thousand_rows_survive_a_death_in_the_middle_and_are_claimed_once() {
+    const ROWS: usize = 100_000;
+    let web = Web::new(532).await;
+    let (_, token) = web.tenant("acme").await;
+    let row = |n: usize| match n % 100 {
+        50 => ["a.example.com {\n", "=1+1.example\n", "$(x).example\n", "\"<script>alert(1)</script>\"\n"][n / 100 % 4]
+            .to_owned(),
+        _ => format!("n{n}.acme.test\n"),
+    };
+    let file = || {
+        let pieces = (0..ROWS / 500).map(move |p| (p * 500..(p + 1) * 500).map(row).collect::<String>());
+        let head = std::iter::once("hostname\n".to_owned());
+        Body::from_stream(stream::iter(head.chain(pieces).map(|text| Ok::<_, std::io::Error>(Bytes::from(text)))))
+    };
+    let (bad, good) = (ROWS / 100, ROWS - ROWS / 100);
+    let sent = send(&web, &token, "", "text/csv", file()).await;
+    assert_eq!(sent.status, 201, "{}", sent.body);
+    let id = sent.json()["id"].as_str().unwrap().to_owned();
+    let judged = "SELECT count(*) AS n FROM import_rows WHERE verdict <> 'pending'";
+    // It dies right before what it judged of this turn is written down.
+    while count(&web, judged).await < 60_000 {
+        bulk::round(&web.rig.app).await.unwrap();
+    }
+    web.rig.hand.advance(Duration::from_secs(60));
+    web.rig.scissors.set(1);
+    let app = web.rig.new_worker();
+    tokio::select! { biased; _ = bulk::round(&app) => panic!("it lived"), () = web.rig.scissors.reached() => {} }
+    web.rig.scissors.set(0);
+    assert!(count(&web, judged).await < i64::try_from(ROWS).unwrap());
+    web.rig.hand.advance(Duration::from_secs(60));
+    work(&web).await;
+    let done = show(&web, &token, &id).await;
+    assert_eq!((&done["state"], &done["judged"]), (&json!("done"), &json!(ROWS)), "{done}");
+    assert_eq!((&done["verdicts"]["claimed"], &done["verdicts"]["refused"]), (&json!(good), &json!(bad)), "{done}");
+    for what in ["SELECT count(*) AS n FROM domains", "SELECT count(*) AS n FROM events WHERE kind = 'claimed'"] {
+        assert_eq!(count(&web, what).await, i64::try_from(good).unwrap(), "{what}");
+    }
+    // Sent again, nothing is claimed twice; each row has its line in the file of results.
+    let again = send(&web, &token, "", "text/csv", file()).await.json();
+    work(&web).await;
+    let done = show(&web, &token, again["id"].as_str().unwrap()).await;
+    assert_eq!((&done["verdicts"]["already_yours"], &done["verdicts"]["refused"]), (&json!(good), &json!(bad)), "{done}");
+    assert_eq!(count(&web, "SELECT count(*) AS n FROM domains").await, i64::try_from(good).unwrap());
+    let results = web.api(&token, "GET", &format!("/api/v1/imports/{id}/results?format=ndjson"), None).await;
+    let of =
+        |verdict: &str| results.body.lines().filter(|line| line.contains(&format!("\"verdict\":\"{verdict}\""))).count();
+    assert_eq!((results.body.lines().count(), of("claimed"), of("refused")), (ROWS, good, bad));
+}
+
 #[tokio::test]
 async fn rows_of_a_tenant_that_leaves_in_between_are_refused_and_the_others_go_on() {
     let web = Web::new(528).await;

@@ -9,6 +9,7 @@ use nameplate::env::{Correction, Env};
 use nameplate::model::id::DomainId;
 use nameplate::model::ledger::Limit;
 use nameplate::model::moment::Moment;
+use nameplate::model::order::Lane;
 use nameplate::sandbox::ca::Windows;
 use nameplate::store::reissues::Selection;
 use nameplate::store::{health, sql};
@@ -120,7 +121,9 @@ async fn b53_what_was_spent_in_the_future_holds_nobody_up_for_long() {
     rig.ca.windows(Windows::None);
     let names = live_names(&rig, 4).await;
     rig.pass_quickly(6 * HOUR).await;
-    reissue::begin_now(&rig.app.store, &rig.env, &Selection::Issuer("main".to_owned()), "operator").await.unwrap();
+    reissue::begin_now(&rig.app.store, &rig.env, &Selection::Issuer("main".to_owned()), Lane::Bulk, "operator")
+        .await
+        .unwrap();
     let wrong = astray(&rig, 40 * DAY);
     works(&rig, &wrong).await;
     let far = sql("SELECT count(*) AS n FROM ledger WHERE tat > $1").bind(rig.env.now() + DAY);

@@ -120,6 +120,43 @@ async fn b65_a_real_edge_shows_the_fresh_one_and_tells_that_its_book_says_anothe
     edge.stop().await;
 }
 
+/// Field case B65 without a change: a certificate reaches its end while nothing is pushed. The edge finds that on its walk through all names,
+/// shows the fresh one that covers the name, and tells what it serves instead.
+#[tokio::test]
+async fn b65_what_goes_wrong_without_a_change_is_found_by_the_walk_through_all_names() {
+    let world = World::new().await;
+    let origin = LiveOrigin::start().await;
+    let edges = [
+        world.edge("edge-1", origin.at).await,
+        world.edge("edge-2", origin.at).await,
+        world.edge("edge-3", origin.at).await,
+    ];
+    world.serve("*.acme.test").await;
+    world.rolled_out("host", "*.acme.test").await;
+    let ends = world.certificate_until(HOST, world.env.now() + Duration::from_secs(4)).await;
+    world.route(HOST, HostAction::Serve, Some(&ends), 1).await;
+    world.rolled_out("host", HOST).await;
+    let instead = async || {
+        let now = world.env.now();
+        rollout::instead(&world.store, now, now - FRESH_EDGE, 3).await.unwrap()
+    };
+    assert!(instead().await.is_none(), "they serve what they hold");
+    until("all three tell of it", || async { instead().await.is_some_and(|i| i.edges.some.len() == 3) }).await;
+    for edge in &edges {
+        let shown = connect(edge.tls, HOST, &world.ca.root).await.unwrap();
+        let shown = shown.get_ref().1.peer_certificates().unwrap()[0].clone();
+        let (_, parsed) = x509_parser::parse_x509_certificate(&shown).unwrap();
+        assert!(parsed.validity().is_valid(), "never one that has ended");
+    }
+    let renewed = world.certificate_until(HOST, world.env.now() + Duration::from_secs(3_600)).await;
+    world.route(HOST, HostAction::Serve, Some(&renewed), 2).await;
+    world.rolled_out("host", HOST).await;
+    until("it is healed", || async { instead().await.is_none() }).await;
+    for edge in edges {
+        edge.stop().await;
+    }
+}
+
 /// Field case B69.
 #[tokio::test]
 async fn b69_the_exact_name_wins_in_both_load_orders_and_the_wildcard_steps_in_when_it_expires() {

@@ -13,6 +13,7 @@ use nameplate::model::alert::kinds::{Heard, KINDS};
 use nameplate::model::hostname::Hostname;
 use nameplate::model::ledger::Limit;
 use nameplate::model::letting_go::{LettingGo, Revoke};
+use nameplate::model::order::Lane;
 use nameplate::reach::{Answer, Place, Reach, Reply, Served};
 use nameplate::sandbox::ca::Windows;
 use nameplate::store::reissues::Selection;
@@ -139,7 +140,7 @@ async fn replaced() -> Rig {
     rig.ca.windows(Windows::None);
     let names = live_names(&rig, 2).await;
     let all = Selection::Issuer("main".to_owned());
-    let begin = async || reissue::begin_now(&rig.app.store, &rig.env, &all, "operator").await.unwrap();
+    let begin = async || reissue::begin_now(&rig.app.store, &rig.env, &all, Lane::Bulk, "operator").await.unwrap();
     rig.ca.refuse([refusal(409, "alreadyReplaced")]);
     begin().await;
     rig.pass(2 * HOUR).await;

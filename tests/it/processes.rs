@@ -41,7 +41,7 @@ const FAILURES: Rate = Rate { burst: 5, per: Duration::from_secs(3600) };
 
 /// How long the database is away, and how long it takes no writes.
 const AWAY: Duration = Duration::from_secs(20);
-const READ_ONLY: Duration = Duration::from_secs(5);
+const READ_ONLY: Duration = Duration::from_secs(30);
 /// Orders whose spend was durable before that may still reach the CA so long.
 const IN_FLIGHT: Duration = Duration::from_secs(2);
 /// How long a process may take until it can work.

@@ -9,6 +9,7 @@ use nameplate::app::{dispatch, reissue};
 use nameplate::model::id::{DomainId, EventId, OrderId};
 use nameplate::model::ledger::Limit;
 use nameplate::model::moment::Moment;
+use nameplate::model::order::Lane;
 use nameplate::model::outcome::{Outcome, Write};
 use nameplate::model::renewal::Schedule;
 use nameplate::sandbox::ca::Windows;
@@ -34,7 +35,7 @@ fn of_serials(texts: &[&str]) -> Selection {
 }
 
 async fn begin(rig: &Rig, selection: &Selection) -> Progress {
-    let begun = reissue::begin_now(&rig.app.store, &rig.env, selection, "operator").await.unwrap();
+    let begun = reissue::begin_now(&rig.app.store, &rig.env, selection, Lane::Bulk, "operator").await.unwrap();
     progress(rig, begun.id.as_str()).await
 }
 
@@ -56,7 +57,7 @@ async fn replaced_on_request(rig: Rig) {
     let serial = |n: usize| rig.serial_at_edge(&names[n].1).unwrap();
     assert_eq!(begin(&rig, &of_serials(&["04ff"])).await.certificates, 0);
     let two = of_serials(&[&serial(0), &serial(1), "04ff"]);
-    assert_eq!(shown::plan(store, env, &two).await.unwrap().certificates, 2);
+    assert_eq!(shown::plan(store, env, &two, Lane::Bulk).await.unwrap().certificates, 2);
     let first = begin(&rig, &two).await;
     assert_eq!(first.certificates, 2);
     rig.hand.advance(Duration::from_secs(1));
@@ -107,7 +108,7 @@ async fn what_was_asked_for_is_selected_by_whoever_lives() {
     rig.ca.windows(Windows::None);
     let names = live_names(&rig, 6).await;
     let mut tx = rig.app.store.begin().await.unwrap();
-    let begun: Progress = reissue::begin(&mut tx, &rig.env, &all(), "operator").await.unwrap().into();
+    let begun: Progress = reissue::begin(&mut tx, &rig.env, &all(), Lane::Bulk, "operator").await.unwrap().into();
     tx.commit().await.unwrap();
     assert_eq!((progress(&rig, &begun.id).await.state, begun.certificates), (State::Selecting, 0));
     assert_eq!(platform_events(&rig).await, ["reissue_began"]);
@@ -300,7 +301,7 @@ async fn when_it_will_be_done_is_told_and_comes_true() {
     live_names(&rig, 20).await;
     let (store, env) = (&rig.app.store, &rig.env);
     let at = |text: Option<String>| Moment::from_rfc3339(&text.unwrap()).unwrap();
-    let planned = at(shown::plan(store, env, &all()).await.unwrap().eta);
+    let planned = at(shown::plan(store, env, &all(), Lane::Bulk).await.unwrap().eta);
     let begun = begin(&rig, &all()).await;
     let at_first = at(begun.eta.clone());
     assert_eq!(begun.certificates, 20);
@@ -368,7 +369,7 @@ async fn marks_steps_and_answers_of_cas_never_wait_for_each_other() {
     let now = rig.env.now();
     let marking = async {
         for _ in 0..12 {
-            let begun = reissue::begin_now(&store, &rig.env, &all(), "operator").await?;
+            let begun = reissue::begin_now(&store, &rig.env, &all(), Lane::Bulk, "operator").await?;
             reissue::cancel(&store, &rig.env, begun.id.as_str(), "operator").await?;
         }
         Ok::<_, nameplate::store::StoreError>(())

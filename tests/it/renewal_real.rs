@@ -5,6 +5,7 @@ use std::time::Duration;
 use nameplate::app::reissue;
 use nameplate::app::show::reissues as shown;
 use nameplate::env::Env;
+use nameplate::model::order::Lane;
 use nameplate::sandbox::issuer::Choice;
 use nameplate::sandbox::ports::Ports;
 use nameplate::sandbox::walk::Walk;
@@ -64,7 +65,7 @@ async fn pebble_issues_the_successor_while_the_first_is_served() {
     store.execute(sql("UPDATE domains SET due_at = $1, nudged = generation").bind(env.now())).await.unwrap();
 
     // And another one out of turn, by the issuer's name.
-    reissue::begin_now(&store, &env, &Selection::Issuer("sandbox".to_owned()), "operator").await.unwrap();
+    reissue::begin_now(&store, &env, &Selection::Issuer("sandbox".to_owned()), Lane::Bulk, "operator").await.unwrap();
     assert_eq!(shown::list(&store, &env, "", 10).await.unwrap()[0].certificates, 1);
     let deadline = env.now() + Duration::from_secs(90);
     while shown::list(&store, &env, "", 10).await.unwrap()[0].left > 0 {

@@ -8,10 +8,11 @@ use nameplate::mint;
 use nameplate::model::feed::{HostAction, HostEntry};
 use nameplate::model::feed_apply::Remembered;
 use nameplate::model::hostname::Hostname;
-use nameplate::model::id::{CertificateId, DomainId, TenantId};
+use nameplate::model::id::{CertificateId, DomainId, EdgeId, TenantId};
 use nameplate::store::{self, sql};
 
 use crate::support::rig::Rig;
+use crate::support::stores::{Kind, TestStore};
 
 const HOUR: Duration = Duration::from_secs(3600);
 const NAME: &str = "shop.acme.test";
@@ -62,7 +63,13 @@ async fn state(rig: &Rig, id: &DomainId) -> String {
     rig.domain_text(id, "claim").await.unwrap()
 }
 
+/// The edges took the restored feed, and so have told what they remember.
+async fn have_told(rig: &Rig) {
+    rig.app.store.execute(sql("UPDATE edges SET cursor_epoch = (SELECT epoch FROM feed)")).await.unwrap();
+}
+
 async fn settle(rig: &Rig) {
+    have_told(rig).await;
     while restore::settle(&rig.app).await.unwrap() > 0 {}
 }
 
@@ -81,6 +88,7 @@ async fn a_name_that_was_let_go_of_is_again_and_no_crash_loses_that() {
         began(&rig).await;
         assert_eq!(recollect(&rig, &told(&rig, NAME, &acme, 1, None)).await, 1);
         rig.hand.advance(Duration::from_secs(1));
+        have_told(&rig).await;
         rig.scissors.set(cut);
         let mut round = Box::pin(restore::settle(&rig.app));
         tokio::select! { biased; done = &mut round => assert_eq!(done.unwrap(), 1), () = rig.scissors.reached() => cuts += 1 }
@@ -338,5 +346,45 @@ async fn a_claim_that_only_edges_know_to_be_live_is_removed_there_too() {
         assert!(route.int("version").unwrap() > served.host.version, "it is news to them");
         settle(&rig).await;
         rig.check_invariants().await;
+    }
+}
+
+/// A name was removed and brought back after the copy was made. An edge that lags heard of the removal alone: whoever heard last is waited
+/// for, and the name stays served.
+#[tokio::test]
+async fn an_edge_that_lags_does_not_take_away_what_was_brought_back() {
+    for (seed, kind) in [(530, Kind::SqliteMemory), (531, Kind::Postgres)] {
+        let test = TestStore::blank(kind).await;
+        let rig = Rig::on(seed, &test.url).await;
+        let acme = rig.tenant("acme").await;
+        let id = live(&rig, &acme, NAME).await;
+        let same =
+            rig.app.store.query(sql("SELECT certificate_id FROM domains WHERE id = $1").bind(id.as_str())).await.unwrap();
+        let same: CertificateId = same[0].parse("certificate_id").unwrap();
+        let late = EdgeId::mint(rig.env.now(), [2; 10]);
+        let stmt = sql(
+            "INSERT INTO edges (id, name, public_key, credential, status, cursor_epoch, cursor_seq, heartbeat_at, enrolled_at) \
+               VALUES ($1, 'edge-2', $2, $2, 'active', 7, 0, $3, $3)",
+        );
+        rig.app.store.execute(stmt.bind(late.as_str()).bind(vec![2]).bind(rig.env.now())).await.unwrap();
+        rig.hand.advance(Duration::from_secs(1));
+        let removed = told(&rig, NAME, &acme, 1, None);
+        rig.hand.advance(Duration::from_secs(1));
+        let brought_back = told(&rig, NAME, &acme, 1, Some(same));
+        began(&rig).await;
+        // The late one comes first.
+        let told_by = |edge: &EdgeId, what: &Remembered| store::restore::recollect(edge, what, rig.env.now());
+        assert_eq!(rig.app.store.execute(told_by(&late, &removed)).await.unwrap(), 1);
+        rig.app.store.execute(sql("UPDATE edges SET heartbeat_at = $1").bind(rig.env.now())).await.unwrap();
+        let took = sql("UPDATE edges SET cursor_epoch = (SELECT epoch FROM feed) WHERE id = $1").bind(late.as_str());
+        rig.app.store.execute(took).await.unwrap();
+        assert_eq!(restore::settle(&rig.app).await.unwrap(), 0, "the other one has not told");
+        rig.hand.advance(Duration::from_secs(1));
+        let early = restore::end(&rig.app.store, &rig.env, None, "operator").await;
+        assert!(matches!(early, Err(RestoreError::Unsettled(1))), "{early:?}");
+        assert_eq!(rig.app.store.execute(told_by(&rig.edge, &brought_back)).await.unwrap(), 1);
+        settle(&rig).await;
+        assert_eq!((state(&rig, &id).await.as_str(), outcome(&rig, NAME).await.as_deref()), ("live", Some("known")));
+        test.remove().await;
     }
 }

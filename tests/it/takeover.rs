@@ -1,12 +1,16 @@
-//! Takeover, tried in earnest: random tenants, claims, edits of DNS, removals, lapses, silence, and a judge that knows nothing of
-//! how the product decides.
+//! Takeover, tried in earnest: random tenants, claims, edits of DNS, removals, lapses, silence, restores, edges that lag, and a judge that
+//! knows nothing of how the product decides.
 //!
 //! `NAMEPLATE_TAKEOVER_STEPS=1000000 cargo test --test it takeover` walks further; `NAMEPLATE_TAKEOVER_SEED=7` walks elsewhere.
 
+mod edges;
 mod engine;
+mod feed;
 mod oracle;
 mod pure;
+mod recovery;
 mod rows;
+mod shrink;
 mod stories;
 
 use std::collections::BTreeMap;
@@ -28,9 +32,9 @@ fn no_walk_of_a_hundred_thousand_steps_gives_a_name_to_whom_it_is_not() {
     let (steps, first) = (number("NAMEPLATE_TAKEOVER_STEPS", STEPS), number("NAMEPLATE_TAKEOVER_SEED", 1));
     let (mut taken, mut seed, mut seen) = (0, u64::try_from(first).unwrap(), BTreeMap::new());
     while taken < steps {
-        let mut walk = Walk::new(seed, Broken::Nothing);
-        if let Err(why) = walk.run(OF_ONE.min(steps - taken).max(1)) {
-            panic!("seed {seed}: {why}");
+        let (mut walk, length) = (Walk::new(seed, Broken::Nothing), OF_ONE.min(steps - taken).max(1));
+        if let Err(why) = walk.run(length) {
+            panic!("{}", shrink::told(seed, Broken::Nothing, length, &why));
         }
         for (what, n) in walk.oracle.seen {
             *seen.entry(what).or_insert(0) += n;
@@ -48,6 +52,13 @@ fn no_walk_of_a_hundred_thousand_steps_gives_a_name_to_whom_it_is_not() {
         ("returned", 10),
         ("forced", 15),
         ("free", 50),
+        ("restored", 100),
+        ("recovered", 50),
+        ("let_go", 10),
+        ("newer", 10),
+        ("unknown", 10),
+        ("followed late", 500),
+        ("an edge started again", 100),
     ];
     enough(&seen, &often, taken, STEPS);
 }
@@ -70,6 +81,10 @@ fn the_judge_sees_every_break() {
         (Broken::WayIsProof, "without proof"),
         (Broken::TieIsForEver, "far longer than the grace"),
         (Broken::FormerForgotten, "while what tenant"),
+        (Broken::SharedWayTies, "far longer than the grace"),
+        (Broken::EdgesUntold, "an edge serves"),
+        (Broken::MemoryIgnored, "which was let go of by its tenant"),
+        (Broken::RestoredIsTrusted, "is served by edges and is ordered again"),
     ] {
         let mut others = Vec::new();
         let found = (1..60).find_map(|seed| {

@@ -35,13 +35,13 @@ pub struct Plan {
 }
 
 /// Selects, and changes nothing.
-pub async fn plan(store: &Store, env: &Env, selection: &Selection) -> StoreResult<Plan> {
+pub async fn plan(store: &Store, env: &Env, selection: &Selection, lane: Lane) -> StoreResult<Plan> {
     let (now, mut from, mut joining) = (env.now(), String::new(), Vec::new());
     loop {
         let page = reissues::select(store, selection, now, &from).await?;
         for s in page.these {
             let at = due(now, joining.len());
-            joining.push(joins(joining.len(), s.domain_id, s.tenant_id, s.hostname, at));
+            joining.push(joins(joining.len(), lane, s.domain_id, s.tenant_id, s.hostname, at));
         }
         match page.next {
             Some(next) => from = next,
@@ -55,11 +55,11 @@ pub async fn plan(store: &Store, env: &Env, selection: &Selection) -> StoreResul
 }
 
 /// An order that will be opened, as the queue will have it.
-fn joins(n: usize, domain_id: DomainId, tenant_id: TenantId, name: Hostname, at: Moment) -> QueuedRow {
+fn joins(n: usize, lane: Lane, domain_id: DomainId, tenant_id: TenantId, name: Hostname, at: Moment) -> QueuedRow {
     let mut drawn = [0; 10];
     drawn[2..].copy_from_slice(&u64::try_from(n).unwrap_or(u64::MAX).to_be_bytes());
     let order_id = OrderId::mint(at, drawn);
-    let waiting = Waiting { order_id, tenant_id, lane: Lane::Bulk, not_before: at, ends: Moment::NEVER, served: 0, name };
+    let waiting = Waiting { order_id, tenant_id, lane, not_before: at, ends: Moment::NEVER, served: 0, name };
     QueuedRow { waiting, domain_id, tenant_slug: String::new(), held_by: None }
 }
 
@@ -78,6 +78,8 @@ pub struct Progress {
     /// What was selected, in words.
     #[schema(example = "issued by letsencrypt")]
     pub selection: String,
+    /// Whether its orders are placed among those of renewals that are due, instead of after them.
+    pub priority: bool,
     /// Who asked for it.
     pub actor: String,
     /// `selecting`, `under_way`, `finished` or `cancelled`.
@@ -149,6 +151,7 @@ impl From<Begun> for Progress {
         Progress {
             id: begun.id.to_string(),
             selection: begun.selection,
+            priority: begun.hurries,
             actor: begun.actor,
             state: State::Selecting,
             certificates: 0,
@@ -163,6 +166,10 @@ impl From<Begun> for Progress {
             eta: None,
         }
     }
+}
+
+fn lane_of(row: &ReissueRow) -> Lane {
+    if row.hurries { Lane::Renewal } else { Lane::Bulk }
 }
 
 /// A page of replacements, the latest first, before this id.
@@ -190,7 +197,7 @@ async fn progress(store: &Store, env: &Env, rows: Vec<ReissueRow>) -> StoreResul
         let mut left = Left::default();
         let marked = if row.left > 0 { reissues::marked(store, &row.id).await? } else { Vec::new() };
         for name in marked {
-            left.sort(name, &mut joining, now);
+            left.sort(name, lane_of(row), &mut joining, now);
         }
         lefts.push(left);
     }
@@ -205,6 +212,7 @@ async fn progress(store: &Store, env: &Env, rows: Vec<ReissueRow>) -> StoreResul
         eta: last_of(&queues, left.awaited.iter()).map(Moment::rfc3339),
         id: row.id,
         selection: row.selection,
+        priority: row.hurries,
         actor: row.actor,
         certificates: row.certificates,
         left: row.left,
@@ -219,7 +227,7 @@ async fn progress(store: &Store, env: &Env, rows: Vec<ReissueRow>) -> StoreResul
 }
 
 impl Left {
-    fn sort(&mut self, name: Marked, joining: &mut Vec<QueuedRow>, now: Moment) {
+    fn sort(&mut self, name: Marked, lane: Lane, joining: &mut Vec<QueuedRow>, now: Moment) {
         let joins_soon = match &name.order {
             _ if !name.tied => false,
             None => true,
@@ -232,7 +240,7 @@ impl Left {
         let in_line = name.tied && name.order.as_ref().is_some_and(|(_, _, held)| !held);
         if joins_soon {
             let at = name.due_at.max(now);
-            joining.push(joins(joining.len(), name.domain_id.clone(), name.tenant_id, name.hostname, at));
+            joining.push(joins(joining.len(), lane, name.domain_id.clone(), name.tenant_id, name.hostname, at));
         } else if !in_line {
             self.held_back += 1;
             return;

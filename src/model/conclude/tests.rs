@@ -154,7 +154,7 @@ prop_compose! {
                     explanation: None, poll_at: NOW, failures: 0, said: None,
                 },
                 refused, former: waits.then(|| CertificateId::mint(NOW, [11; 10])),
-                switch_at: (waits && runs).then_some(NOW), reissue: None,
+                switch_at: (waits && runs).then_some(NOW), reissue: None, hurries: false,
             }),
             notice: None,
             intent: match intent {

@@ -336,3 +336,19 @@ proptest! {
         prop_assert_eq!(&Book::from_snapshot(book.to_snapshot()), &book);
     }
 }
+
+#[test]
+fn all_names_are_walked_through_in_their_order_a_few_at_a_time() {
+    let names = ["a.example.com", "b.example.com", "c.example.com", "d.example.com", "e.example.com"];
+    let mut entries: Vec<Entry> = Vec::new();
+    for (n, name) in (1_u8..).zip(names) {
+        let action = if n == 4 { HostAction::Gone } else { HostAction::Serve };
+        entries.push(certificate(n, name, 100, 1));
+        entries.push(host(name, Some(n), action, 1));
+    }
+    let book = Book::from_snapshot(Snapshot { position: Position { epoch: EPOCH, seq: 1 }, entries });
+    let walk = |after| book.served_from(after, 2).into_iter().map(|s| s.hostname.to_string()).collect::<Vec<_>>();
+    assert_eq!(walk(""), ["a.example.com", "b.example.com"]);
+    assert_eq!(walk("b.example.com"), ["c.example.com", "e.example.com"]);
+    assert!(walk("e.example.com").is_empty());
+}

@@ -21,6 +21,8 @@ pub struct Renewal {
     pub switch_at: Option<Moment>,
     /// The replacement out of turn that asks for it.
     pub reissue: Option<String>,
+    /// Whether that cannot wait behind those whose certificate is due.
+    pub hurries: bool,
 }
 
 /// Why no successor is ordered although its moment has come.
@@ -98,9 +100,10 @@ impl Situation {
             && (order.state == OrderState::Waiting || order.state == OrderState::Granted && !called())
     }
 
-    /// The lane of the order for the next certificate: what is not due yet keeps nobody waiting whose certificate is.
+    /// The lane of the order for the next certificate: what is not due yet keeps nobody waiting whose certificate is, unless an operator
+    /// said that it cannot wait.
     pub fn lane_of(&self, purpose: Purpose, now: Moment) -> Lane {
-        let due = self.renewal.as_ref().is_none_or(|r| r.schedule.at <= now);
+        let due = self.renewal.as_ref().is_none_or(|r| r.schedule.at <= now || r.hurries);
         if purpose == Purpose::Reissue && !due { Lane::Bulk } else { Lane::Renewal }
     }
 

@@ -11,6 +11,7 @@ use crate::app::reissue;
 use crate::app::show::reissues::{self as shown, Plan, Progress};
 use crate::model::id::ReissueId;
 use crate::model::moment::Moment;
+use crate::model::order::Lane;
 use crate::store::issuers;
 use crate::store::reissues::{GivenUp, Selection};
 use crate::web::auth::ApiCaller;
@@ -33,6 +34,9 @@ pub(in crate::web) struct NewReissueBody {
     /// Those valid from before this time.
     #[schema(nullable = true, format = "date-time")]
     before: Option<String>,
+    /// Place their orders among those of renewals that are due, instead of after them: for a deadline that a CA sets.
+    #[serde(default)]
+    priority: bool,
     /// Count them and tell when it would be done; nothing is replaced.
     #[serde(default)]
     dry_run: bool,
@@ -75,7 +79,7 @@ impl NewReissueBody {
 /// Replace certificates
 ///
 /// The certificates in use that are selected are replaced one after the other, as the order budget has room: after whatever is due for
-/// renewal, and beside imports. What is selected is on its way already where another replacement has it, and left out. For operators.
+/// renewal, and beside imports; with `priority` among what is due. What is selected is on its way already where another replacement has it, and left out. For operators.
 #[utoipa::path(post, path = "/api/v1/reissues", tag = "Certificates", operation_id = "createReissue",
     request_body = NewReissueBody,
     responses(
@@ -94,15 +98,16 @@ pub(in crate::web) async fn create_reissue(
     let caller = caller.operator()?;
     let selection = once.wanted.selection(&state).await?;
     let env = &state.app.env;
+    let lane = if once.wanted.priority { Lane::Renewal } else { Lane::Bulk };
     if once.wanted.dry_run {
-        return Ok(axum::Json(shown::plan(&state.app.store, env, &selection).await?).into_response());
+        return Ok(axum::Json(shown::plan(&state.app.store, env, &selection, lane).await?).into_response());
     }
     let (_, begun) = once.begin(&state, &caller).await?;
     let mut work = match begun {
         Begun::Before(answer) => return Ok(answer),
         Begun::Now(work) => work,
     };
-    let begun: Progress = reissue::begin(&mut work.tx, env, &selection, &caller.actor()).await?.into();
+    let begun: Progress = reissue::begin(&mut work.tx, env, &selection, lane, &caller.actor()).await?.into();
     let bell = state.app.bells.replacements.clone();
     work.tx.after_commit(move || bell.notify_one());
     let location = state.api_reissue(&begun.id);

@@ -40,6 +40,8 @@ pub struct Claimed {
     pub way_ties: bool,
     /// Its tenant took it away, or left.
     pub removed: bool,
+    /// That was so when it was judged last: at the very moment nobody need have acted on it.
+    known_removed: bool,
     /// Its own value was there to be seen.
     pub proven: bool,
     /// An operator ended its release.
@@ -47,6 +49,8 @@ pub struct Claimed {
     gone: Span,
     untied: Span,
     off: Span,
+    /// The longest that it led elsewhere since it held the name: once that was long enough, the name was free.
+    longest_off: Duration,
 }
 
 /// For how long something was so in a zone that answers.
@@ -115,11 +119,13 @@ impl Oracle {
             target,
             way_ties,
             removed: false,
+            known_removed: false,
             proven: false,
             forced: false,
             gone,
             untied,
             off,
+            longest_off: Duration::ZERO,
         };
         self.claims.insert(id.clone(), claimed);
         self.look();
@@ -128,8 +134,13 @@ impl Oracle {
     /// A removal was undone: the claim stands again, and what it is tied by counts anew.
     pub fn returned(&mut self, id: &DomainId) {
         if let Some(claim) = self.claims.get_mut(id) {
-            claim.removed = false;
+            (claim.removed, claim.known_removed) = (false, false);
             (claim.gone, claim.untied) = (Span::default(), Span::default());
+            // Where nobody judged since it was removed: its tenant let go of the name then.
+            if let Some(before) = self.before.get_mut(id).filter(|before| before.holds) {
+                before.holds = false;
+                self.last.insert(claim.name.clone(), id.clone());
+            }
         }
         *self.seen.entry("returned").or_default() += 1;
     }
@@ -146,8 +157,10 @@ impl Oracle {
     /// A database of a while ago says so of a claim: what was done with it since is lost, unless edges saw it.
     pub fn restored(&mut self, id: &DomainId, open: bool, value: &str) {
         if let Some(claim) = self.claims.get_mut(id) {
-            claim.removed = !open;
+            (claim.removed, claim.known_removed) = (!open, false);
             claim.forced = false;
+            // For how long it is seen to be untied is counted from the copy on.
+            claim.untied.whole = Duration::ZERO;
             value.clone_into(&mut claim.value);
         }
     }
@@ -192,6 +205,7 @@ impl Oracle {
             claim.gone.pass(!there, zone.mute, time);
             claim.untied.pass(!(there || claim.way_ties && leads), zone.mute, time);
             claim.off.pass(!leads, zone.mute, time);
+            claim.longest_off = claim.longest_off.max(claim.off.most);
         }
         self.look();
     }
@@ -236,6 +250,14 @@ impl Oracle {
         for what in happened {
             *self.seen.entry(what).or_default() += 1;
         }
+        for stands in all {
+            if let Some(claim) = self.claims.get_mut(&stands.id) {
+                claim.known_removed = claim.removed;
+                if stands.holds {
+                    claim.longest_off = Duration::ZERO;
+                }
+            }
+        }
         self.before = all.iter().map(|stands| (stands.id.clone(), stands.clone())).collect();
         Ok(())
     }
@@ -269,6 +291,9 @@ impl Oracle {
             happened.push("live");
         }
         if held && !stands.holds && !claim.removed {
+            if self.zones.get(&claim.name).is_some_and(|zone| zone.mute) {
+                return Err(format!("{} was taken from tenant {} on silence: {claim:?}", claim.name, claim.tenant));
+            }
             let by = all.iter().find(|s| s.holds && self.claims[&s.id].name == claim.name);
             match (before.map(|b| b.claim), by) {
                 (Some(Claim::Queued), _) if !claim.gone.most.is_zero() || self.is_gone(claim) => {
@@ -294,7 +319,7 @@ impl Oracle {
         all: &[Stands],
         happened: &mut Vec<&'static str>,
     ) -> Result<(), String> {
-        if !claim.proven || claim.removed {
+        if !claim.proven || claim.removed && claim.known_removed {
             return Err(format!("tenant {} holds {} without proof: {claim:?}", claim.tenant, claim.name));
         }
         let before =
@@ -306,7 +331,7 @@ impl Oracle {
         }
         happened.push("another holds");
         let absent = !former.gone.most.is_zero() || self.is_gone(former);
-        let off = former.off.most >= 23 * HOUR;
+        let off = former.longest_off >= 23 * HOUR;
         // One that only lost its proof before it was served left nothing to rest.
         let never_served = self.before.get(id).is_none_or(|b| b.claim == Claim::AwaitingDns);
         if absent || off || never_served || former.forced {

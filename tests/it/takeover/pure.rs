@@ -1,7 +1,11 @@
 //! The pure walk: `plan` and the conclusions over rows in memory, as `advance` puts them together, under tenants, zones and time
-//! that do what they like. So fast that a hundred thousand steps are a matter of seconds.
+//! that do what they like, edges that come late and a database that is put back now and then ([`super::recovery`]). So fast that a
+//! hundred thousand steps are a matter of seconds.
+//!
+//! What each act and each wait draws depends on the seed and its number alone, so that a walk without some of its acts is the same
+//! otherwise: one that fails is told by the fewest acts that still make it fail.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use nameplate::model::claim::Claim;
@@ -10,7 +14,7 @@ use nameplate::model::conclude::{
 };
 use nameplate::model::domain::{Domain, Effect, HoldingState, PublicProbe, Situation};
 use nameplate::model::evidence::{Check, Finding};
-use nameplate::model::id::{DomainId, TenantId};
+use nameplate::model::id::{CertificateId, DomainId, TenantId};
 use nameplate::model::letting_go::{FIRST_LOOK, Leads, Resting, Step};
 use nameplate::model::moment::Moment;
 use nameplate::model::order::OrderState;
@@ -19,29 +23,45 @@ use nameplate::model::plan::{self, Change, Next, Observe};
 use nameplate::model::reason::Reason;
 use nameplate::model::routine;
 
+use super::edges::Edge;
 use super::oracle::{Oracle, Stands, Zone};
-use super::rows::{Broken, Rows};
+use super::recovery::Copy;
+use super::rows::{Broken, Rows, SHARED, Target};
 
 const START: Moment = Moment::from_secs(1_800_000_000);
 const HOUR: Duration = Duration::from_secs(3600);
+const DAY: Duration = Duration::from_secs(24 * 3600);
 /// An apex, whose record alone ties it, and names beneath each other.
-const NAMES: [&str; 4] = ["acme.test", "shop.acme.test", "eu.shop.acme.test", "beta.test"];
-const SLUGS: [&str; 3] = ["acme", "beta", "gamma"];
+pub(super) const NAMES: [&str; 4] = ["acme.test", "shop.acme.test", "eu.shop.acme.test", "beta.test"];
+pub(super) const SLUGS: [&str; 3] = ["acme", "beta", "gamma"];
 /// Steps that follow each other at one moment before somebody would call it a loop.
 const AT_ONCE: usize = 400;
 
 /// A walk.
 pub struct Walk {
-    rows: Rows,
+    pub(super) rows: Rows,
     pub oracle: Oracle,
-    tenants: Vec<(TenantId, String)>,
+    pub(super) tenants: Vec<(TenantId, String)>,
     /// Every tenant there was, by its number with the judge.
-    numbers: Vec<TenantId>,
+    pub(super) numbers: Vec<TenantId>,
     /// When each live name had its daily look.
-    daily: BTreeMap<usize, Moment>,
-    resting: BTreeMap<String, (Resting, Moment)>,
-    now: Moment,
+    pub(super) daily: BTreeMap<usize, Moment>,
+    pub(super) resting: BTreeMap<String, (Resting, Moment)>,
+    /// One that is soon to follow, and one that is late.
+    pub(super) edges: [Edge; 2],
+    pub(super) copy: Option<Copy>,
+    /// Claims that a copy brought back to be served which were served no longer.
+    pub(super) let_go_since: BTreeSet<DomainId>,
+    /// For which claim each certificate was got, lost or not.
+    pub(super) issued: BTreeMap<CertificateId, DomainId>,
+    pub(super) now: Moment,
+    /// What was done that must not be, seen while it was done.
+    fault: Option<String>,
+    seed: u64,
     random: u64,
+    acts: usize,
+    /// Acts that are left out.
+    without: BTreeSet<usize>,
     pub steps: usize,
     story: Vec<String>,
 }
@@ -66,26 +86,55 @@ fn finding(check: Check, reason: Reason) -> Finding {
 
 impl Walk {
     pub fn new(seed: u64, broken: Broken) -> Walk {
+        Walk::leaving_out(seed, broken, BTreeSet::new())
+    }
+
+    /// The same walk without some of its acts.
+    pub fn leaving_out(seed: u64, broken: Broken, without: BTreeSet<usize>) -> Walk {
         let mut rows = Rows::new(START, broken);
         let tenants: Vec<_> = SLUGS.iter().map(|slug| (TenantId::mint(START, rows.draw()), (*slug).to_owned())).collect();
         let numbers = tenants.iter().map(|(id, _)| id.clone()).collect();
         let (oracle, resting, story) = (Oracle::default(), BTreeMap::new(), vec![format!("seed {seed}")]);
-        let random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-        let daily = BTreeMap::new();
-        let mut walk = Walk { rows, oracle, tenants, numbers, daily, resting, now: START, random, steps: 0, story };
+        let mut walk = Walk {
+            rows,
+            oracle,
+            tenants,
+            numbers,
+            daily: BTreeMap::new(),
+            resting,
+            edges: [Edge::new(START.micros()), Edge::new(START.micros())],
+            copy: None,
+            let_go_since: BTreeSet::new(),
+            issued: BTreeMap::new(),
+            now: START,
+            fault: None,
+            seed,
+            random: 1,
+            acts: 0,
+            without,
+            steps: 0,
+            story,
+        };
         walk.oracle.until(START);
         walk
     }
 
+    /// What is drawn from here on depends on this number alone.
+    fn draw_anew(&mut self, number: usize) {
+        let number = u64::try_from(number).unwrap();
+        let mixed = (self.seed ^ number.wrapping_mul(0xd6e8_feb8_6659_fd93)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.random = (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) | 1;
+    }
+
     /// A number below `bound` (xorshift: this walk needs no other chance).
-    fn draw(&mut self, bound: usize) -> usize {
+    pub(super) fn draw(&mut self, bound: usize) -> usize {
         for (left, by) in [(true, 13), (false, 7), (true, 17)] {
             self.random ^= if left { self.random << by } else { self.random >> by };
         }
         usize::try_from(self.random >> 11).unwrap() % bound
     }
 
-    fn said(&mut self, what: String) {
+    pub(super) fn said(&mut self, what: String) {
         self.story.push(format!("{} {what}", self.now));
         let long = self.story.len();
         if long > 80 {
@@ -95,11 +144,18 @@ impl Walk {
 
     /// Walks until so many steps were taken; what the judge found, with the story before it.
     pub fn run(&mut self, steps: usize) -> Result<(), String> {
+        let mut round = 0;
         while self.steps < steps {
+            self.draw_anew(2 * round);
             for _ in 0..=self.draw(2) {
-                self.act();
-                self.steps += 1;
+                let random = self.random;
+                self.draw_anew(2 * self.acts + 1);
+                if !self.without.contains(&self.acts) {
+                    self.act();
+                }
+                (self.random, self.acts, self.steps) = (random, self.acts + 1, self.steps + 1);
             }
+            round += 1;
             let hours = [0, 1, 5, 20, 90][self.draw(5)];
             let end = self.now + HOUR * hours + Duration::from_secs(40);
             while self.now < end {
@@ -111,10 +167,15 @@ impl Walk {
         Ok(())
     }
 
+    /// How many acts there were, those that were left out too.
+    pub fn acts(&self) -> usize {
+        self.acts
+    }
+
     /// What somebody does.
     fn act(&mut self) {
         let (tenant, name) = (self.draw(3), NAMES[self.draw(4)]);
-        match self.draw(28) {
+        match self.draw(32) {
             0..3 => self.claim(tenant, name),
             3..9 => self.hand_to(tenant, name),
             9..12 => self.toggle_value(name),
@@ -125,7 +186,10 @@ impl Walk {
             23 => self.lapse(name),
             24 => self.leave(tenant),
             25..27 => self.force(),
-            _ => self.ask(name),
+            27 => self.ask(name),
+            28 => self.back_up(),
+            29 => self.restore(),
+            _ => self.end_recovery(),
         }
     }
 
@@ -141,10 +205,12 @@ impl Walk {
     fn claim(&mut self, tenant: usize, name: &str) {
         let (id, slug) = self.tenants[tenant].clone();
         let before = self.rows.lines.len();
-        let at = self.rows.claim(&id, &slug, name, self.now);
+        let target = if self.draw(3) == 0 { Target::Shared } else { Target::Own };
+        let at = self.rows.claim(&id, &slug, name, target, self.now);
         if at == before {
-            let (value, target) = (self.rows.value(at).to_owned(), format!("{slug}.app.example"));
-            let way_ties = !self.rows.lines[at].domain.hostname.is_apex();
+            let (value, own) = (self.rows.value(at).to_owned(), target == Target::Own);
+            let target = target.host(&slug);
+            let way_ties = own && !self.rows.lines[at].domain.hostname.is_apex();
             let tenant = self.numbers.iter().position(|t| *t == id).unwrap();
             self.oracle.claimed(&self.rows.lines[at].domain.id, tenant, name, &value, &target, way_ties);
             self.said(format!("{slug} claims {name}"));
@@ -167,7 +233,7 @@ impl Walk {
             zone.values.clear();
         }
         zone.values.insert(value);
-        zone.way = Some(format!("{}.app.example", self.tenants[tenant].1));
+        zone.way = Some(self.rows.lines[at].domain.target.clone());
         self.oracle.look();
         self.said(format!("{name} is handed to {}", self.tenants[tenant].1));
     }
@@ -184,9 +250,10 @@ impl Walk {
     }
 
     fn lead(&mut self, tenant: usize, name: &str) {
-        let way = match self.draw(3) {
+        let way = match self.draw(4) {
             0 => None,
             1 => Some("elsewhere.test".to_owned()),
+            2 => Some(SHARED.to_owned()),
             _ => Some(format!("{}.app.example", self.tenants[tenant].1)),
         };
         self.said(format!("{name} leads to {way:?}"));
@@ -260,27 +327,36 @@ impl Walk {
             return;
         }
         let (id, slug) = self.tenants[tenant].clone();
-        for line in self.rows.lines.iter_mut().filter(|l| l.domain.tenant_id == id && l.domain.claim.is_open()) {
-            line.domain.due_at = self.now;
+        for line in self.rows.lines.iter().filter(|l| l.domain.tenant_id == id && l.domain.claim.is_open()) {
             self.oracle.removed(&line.domain.id);
         }
-        self.rows.left.push(id);
-        let next = TenantId::mint(self.now, self.rows.draw());
-        self.numbers.push(next.clone());
-        self.tenants[tenant] = (next, format!("{}{}", SLUGS[tenant], self.rows.left.len()));
+        self.rows.leave(&id, self.now);
         self.said(format!("{slug} leaves"));
+        self.signs_up(tenant);
+    }
+
+    /// Somebody new, under a slug that nobody ever had.
+    pub(super) fn signs_up(&mut self, tenant: usize) {
+        let next = TenantId::mint(self.now, self.rows.draw());
+        let slug = format!("{}{}", SLUGS[tenant], self.numbers.len());
+        self.numbers.push(next.clone());
+        self.said(format!("{slug} signs up"));
+        self.tenants[tenant] = (next, slug);
     }
 
     fn next(&self) -> Moment {
         let due = self.rows.lines.iter().map(|l| l.domain.due_at);
         let watched = self.resting.values().map(|(_, at)| *at);
         let grants = self.rows.lines.iter().filter_map(|l| l.order.as_ref()).filter_map(super::rows::turn_of);
-        due.chain(watched).chain(grants).min().unwrap_or(Moment::NEVER)
+        // Live names are looked at daily, whatever else is due.
+        due.chain(watched).chain(grants).min().unwrap_or(Moment::NEVER).min(self.now + DAY)
     }
 
     /// Everything that is due now.
     fn settle(&mut self) -> Result<(), String> {
         for _ in 0..AT_ONCE {
+            self.edges_follow()?;
+            self.settle_memories()?;
             self.rows.dispatch(self.now);
             self.watch();
             self.routine();
@@ -355,6 +431,7 @@ impl Walk {
             }
             _ => {
                 let certificate = self.rows.stored(now);
+                self.issued.insert(certificate.id.clone(), s.domain.id.clone());
                 conclude::chain(s, &order, certificate, 7, now).into()
             }
         }
@@ -362,6 +439,9 @@ impl Walk {
 
     fn effect(&mut self, s: &Situation, effect: Effect) -> Conclusion {
         let Some(order) = &s.order else { return Outcome::of(s, self.now).into() };
+        if effect == Effect::NewOrder && self.rows.feed.memory_of(&s.domain.hostname, &s.domain.tenant_id).is_some() {
+            self.fault = Some(format!("{} is served by edges and is ordered again", s.domain.hostname));
+        }
         let out = match effect {
             Effect::NewOrder => conclude::placed(s, order, "https://ca.test/order/1", false, self.now),
             Effect::Announce => conclude::announced(s, order, self.now),
@@ -409,17 +489,17 @@ impl Walk {
         }
         let findings =
             [Check::Ownership, Check::Routing, Check::Caa].into_iter().zip(reasons).map(|(c, r)| finding(c, r)).collect();
+        // As the look has it: whether that host is the tenant's own, the conclusion knows.
         let cname_at_own_host = !zone.mute && reasons[1] == Reason::CnameOk;
         Looked { findings, former: Former { value, cname_at_own_host } }
     }
 
     /// The daily looks: only a difference asks for a look.
     fn routine(&mut self) {
-        let day = Duration::from_secs(24 * 3600);
         for at in 0..self.rows.lines.len() {
             let d = &self.rows.lines[at].domain;
             let last = self.daily.get(&at).copied().max(d.looked_at).unwrap_or(START);
-            if d.claim != Claim::Live || self.now.since(last) < day {
+            if d.claim != Claim::Live || self.now.since(last) < DAY {
                 continue;
             }
             self.daily.insert(at, self.now);
@@ -464,10 +544,15 @@ impl Walk {
     }
 
     fn judge(&mut self) -> Result<(), String> {
+        if let Some(fault) = self.fault.take() {
+            return Err(fault);
+        }
         let stands: Vec<Stands> = self
             .rows
             .lines
             .iter()
+            // Of a name of which edges know more than a restored database, what that says is not what visitors meet.
+            .filter(|l| !self.rows.feed.is_unreminded(l.domain.hostname.as_str()))
             .map(|l| {
                 let d = &l.domain;
                 let held = self.rows.holdings.get(d.hostname.as_str()).filter(|h| h.state == HoldingState::Held);
@@ -475,9 +560,7 @@ impl Walk {
                     id: d.id.clone(),
                     claim: d.claim,
                     holds: held.is_some_and(|h| h.domain_id.as_ref() == Some(&d.id)),
-                    // A deleted tenant's names are unknown to edges whatever their routes say.
-                    routed: self.rows.routes.get(d.hostname.as_str()) == Some(&d.id)
-                        && !self.rows.left.contains(&d.tenant_id),
+                    routed: self.rows.feed.routed(d.hostname.as_str()) == Some(&d.id),
                 }
             })
             .collect();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use nameplate::model::claim::Claim;
 use nameplate::model::domain::{
-    Attempt, Domain, Grant, GrantState, Holding, HoldingState, InUse, Issuer, RoutingMode, Situation, TieState,
+    Attempt, Domain, Grant, GrantState, Holding, HoldingState, InUse, Issuer, Role, RoutingMode, Situation, TieState,
 };
 use nameplate::model::hostname::Hostname;
 use nameplate::model::id::{AttemptId, CertificateId, DomainId, IssuerId, TenantId};
@@ -18,6 +18,8 @@ use nameplate::model::outcome::{Outcome, Write};
 use nameplate::model::pace;
 use nameplate::model::renewal::Renewal;
 use nameplate::model::tenant::TenantStatus;
+
+use super::feed::Feed;
 
 /// What a row is broken by, to see that the judge would tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,13 +37,50 @@ pub enum Broken {
     TieIsForEver,
     /// The former holder's record is not looked for.
     FormerForgotten,
+    /// A way to the host that all tenants share counts as a tie.
+    SharedWayTies,
+    /// What edges are to let go of gets no number in the feed.
+    EdgesUntold,
+    /// What edges remember of a restored database is not heard.
+    MemoryIgnored,
+    /// A restored database is believed at once.
+    RestoredIsTrusted,
 }
 
+/// Where a name is told to lead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// To a host of its tenant's own.
+    Own,
+    /// To one that all tenants share.
+    Shared,
+}
+
+impl Target {
+    pub fn host(self, slug: &str) -> String {
+        match self {
+            Target::Own => format!("{slug}.app.example"),
+            Target::Shared => SHARED.to_owned(),
+        }
+    }
+
+    fn mode(self) -> RoutingMode {
+        match self {
+            Target::Own => RoutingMode::PerTenant,
+            Target::Shared => RoutingMode::Shared,
+        }
+    }
+}
+
+/// The host that names of all tenants may lead to.
+pub const SHARED: &str = "custom.app.example";
+
 /// One claim with all that is next to it.
+#[derive(Clone)]
 pub struct Line {
     pub domain: Domain,
     pub slug: String,
-    attempt: Attempt,
+    pub attempt: Attempt,
     pub order: Option<Order>,
     pub grant: Option<Grant>,
     pub certificate: Option<InUse>,
@@ -50,11 +89,12 @@ pub struct Line {
 }
 
 /// All rows.
+#[derive(Clone)]
 pub struct Rows {
     pub lines: Vec<Line>,
     pub holdings: BTreeMap<String, Holding>,
-    /// Who serves a name.
-    pub routes: BTreeMap<String, DomainId>,
+    /// Who serves a name, as edges are told.
+    pub feed: Feed,
     pub left: Vec<TenantId>,
     pub broken: Broken,
     issuer: Issuer,
@@ -76,8 +116,37 @@ impl Rows {
             clouded: false,
             honours_replaces: false,
         };
-        let (lines, holdings, routes) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
-        Rows { lines, holdings, routes, left: Vec::new(), broken, issuer, count: 0 }
+        let (lines, holdings, feed) = (Vec::new(), BTreeMap::new(), Feed::new(start));
+        Rows { lines, holdings, feed, left: Vec::new(), broken, issuer, count: 0 }
+    }
+
+    /// These rows as they were when a copy was made; what is drawn by chance is never drawn again.
+    pub fn put_back(&mut self, copy: &Rows) {
+        let count = self.count;
+        *self = Rows { count, ..copy.clone() };
+    }
+
+    /// Grants that were open may have been used since the copy was made, and what was counted against a name counts from now on only.
+    pub fn restored(&mut self, now: Moment) {
+        for clock in self.holdings.values_mut().filter_map(|h| h.successor.as_mut()) {
+            (clock.counted, clock.seen_at) = (Duration::ZERO, None);
+        }
+        for line in &mut self.lines {
+            (line.domain.lost_for_us, line.domain.counted_until) = (0, None);
+            line.grant = None;
+            if let Some(order) = line.order.as_mut().filter(|o| o.state == OrderState::Granted) {
+                (order.state, order.state_since) = (OrderState::Waiting, now);
+            }
+        }
+    }
+
+    /// A tenant leaves for ever.
+    pub fn leave(&mut self, id: &TenantId, now: Moment) {
+        for line in self.lines.iter_mut().filter(|l| l.domain.tenant_id == *id && l.domain.claim.is_open()) {
+            line.domain.due_at = now;
+        }
+        self.left.push(id.clone());
+        self.feed.tenant_left(id);
     }
 
     /// Ten bytes that were never given before.
@@ -88,7 +157,7 @@ impl Rows {
         bytes
     }
 
-    pub fn claim(&mut self, tenant: &TenantId, slug: &str, name: &str, now: Moment) -> usize {
+    pub fn claim(&mut self, tenant: &TenantId, slug: &str, name: &str, target: Target, now: Moment) -> usize {
         let standing =
             |l: &Line| l.domain.tenant_id == *tenant && l.domain.hostname.as_str() == name && l.domain.claim.is_open();
         if let Some(at) = self.lines.iter().position(standing) {
@@ -104,8 +173,8 @@ impl Rows {
                 lane: Lane::Single,
                 claim: Claim::AwaitingDns,
                 claim_since: now,
-                routing_mode: RoutingMode::PerTenant,
-                target: format!("{slug}.app.example"),
+                routing_mode: target.mode(),
+                target: target.host(slug),
                 attempt_id,
                 evidence: Vec::new(),
                 looked_at: None,
@@ -156,8 +225,14 @@ impl Rows {
             letting_go.tie_grace = Duration::MAX;
         }
         let left = self.left.contains(&line.domain.tenant_id);
+        let mut domain = line.domain.clone();
+        if self.broken == Broken::SharedWayTies {
+            domain.routing_mode = RoutingMode::PerTenant;
+        }
+        let memory = self.feed.memory_of(&domain.hostname, &domain.tenant_id);
+        let trusted = self.broken == Broken::RestoredIsTrusted;
         Situation {
-            domain: line.domain.clone(),
+            domain,
             tenant_slug: line.slug.clone(),
             tenant_status: if left { TenantStatus::Deleted } else { TenantStatus::Active },
             attempt: line.attempt.clone(),
@@ -174,10 +249,10 @@ impl Rows {
             min_edges: 1,
             lap: pace::SHORTEST_LAP,
             letting_go,
-            recovering_since: None,
-            remembered_until: None,
+            recovering_since: self.feed.recovering_since.filter(|_| !trusted),
+            remembered_until: memory.filter(|_| !trusted),
             stood: None,
-            unreminded: false,
+            unreminded: self.feed.is_unreminded(line.domain.hostname.as_str()) && !trusted,
         }
     }
 
@@ -345,6 +420,7 @@ impl Rows {
                 self.lines[at].grant = None;
             }
             Write::StoreCertificate { certificate: c, .. } => {
+                self.feed.store(&c.id, d, c.not_after);
                 self.lines[at].certificate = Some(InUse {
                     id: c.id.clone(),
                     serial: c.serial.clone(),
@@ -357,7 +433,8 @@ impl Rows {
             }
             Write::Renewal { schedule, former, switch_at, .. } => {
                 let (schedule, former) = ((**schedule).clone(), former.clone());
-                let renewal = Renewal { schedule, refused: false, former, switch_at: *switch_at, reissue: None };
+                let renewal =
+                    Renewal { schedule, refused: false, former, switch_at: *switch_at, reissue: None, hurries: false };
                 self.lines[at].renewal = Some(renewal);
             }
             Write::Switched => {
@@ -370,12 +447,14 @@ impl Rows {
                     renewal.former = None;
                 }
             }
-            Write::RouteServe(_) => drop(self.routes.insert(name.to_string(), d.id.clone())),
+            Write::RouteServe(certificate) => {
+                let term = s.holding.as_ref().map_or(1, |h| h.term + i64::from(s.role() != Role::Holder));
+                self.feed.serve(d, &s.tenant_slug, term, certificate, now);
+            }
             Write::RouteGone if self.broken == Broken::RouteStays => {}
             Write::RouteGone => {
-                if self.routes.get(name.as_str()) == Some(&d.id) {
-                    self.routes.remove(name.as_str());
-                }
+                let term = s.holding.as_ref().map_or(1, |h| h.term);
+                self.feed.gone(d, &s.tenant_slug, term, now, self.broken != Broken::EdgesUntold);
             }
             Write::DestroyKeys => self.lines[at].certificate = None,
             Write::CloseAttempt
