@@ -87,8 +87,8 @@ async fn b88_no_secret_is_printed_or_stored_in_the_open_whatever_fails() {
     let check = format!("/api/v1/domains/{}/check", domain["id"].as_str().unwrap());
     fleet.ask(processes[0].web, Method::POST, &check, None).await;
     // What pushes to the edges dies in the middle of it, and so do the connections to the database.
-    for serve in 0..2 {
-        fleet.kill(&mut processes[serve]).await;
+    for serve in processes.iter_mut().take(2) {
+        fleet.kill(serve).await;
     }
     let cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
                WHERE datname = current_database() AND pid <> pg_backend_pid()";
