@@ -2,7 +2,8 @@
 //!
 //! One process walks at a time. How far the walk has come, and whose it is, is one row, written when a batch ends, which time
 //! decides and not the number of names: what is written grows with what changed, never with the fleet. Names flow through a
-//! fixed number of places, and the next is read when one is free: who answers slowly holds a place and nobody else.
+//! fixed number of places, and the next is read when one is free: who answers slowly holds a place and nobody else. While no resolver
+//! of ours answers the walk stands still: that is one trouble of ours, not one of each name.
 
 use std::time::Duration;
 use std::vec;
@@ -15,8 +16,9 @@ use crate::model::checks;
 use crate::model::id::DomainId;
 use crate::model::look::{Depth, Lane, Turn};
 use crate::model::moment::Moment;
+use crate::model::reason::Reason;
 use crate::model::routine::{self, Cursor, Stretch};
-use crate::store::{self, situation};
+use crate::store::{self, pulse, situation};
 use crate::telemetry::Chain;
 
 /// Domains that are read at once.
@@ -36,6 +38,8 @@ pub struct Batch {
     pub looked: usize,
     /// Names that look different and are due now.
     pub differ: usize,
+    /// Looks in which no resolver of ours answered; these names are looked at again.
+    pub unheard: usize,
     /// Whether more are due.
     pub more: bool,
 }
@@ -51,7 +55,8 @@ pub async fn batch(app: &App) -> Result<Batch, AppError> {
     // Pages and looks are polled together: one that stood still might hold the connection that another waits for.
     let places: FuturesUnordered<_> = (0..AT_ONCE).map(|_| place(app, &names)).collect();
     let looks: Vec<Batch> = places.try_collect().await?;
-    let (looked, differ) = (looks.iter().map(|l| l.looked).sum(), looks.iter().map(|l| l.differ).sum());
+    let sum = |of: fn(&Batch) -> usize| looks.iter().map(of).sum();
+    let (looked, differ, unheard) = (sum(|l| l.looked), sum(|l| l.differ), sum(|l| l.unheard));
     let done = names.into_inner().done;
     let more = Stretch::due(done, now).is_some();
     // The next batch finds the walk still with this process.
@@ -60,7 +65,13 @@ pub async fn batch(app: &App) -> Result<Batch, AppError> {
     if !moved {
         tracing::warn!(looked, "another process took the walk of the daily looks meanwhile; it looks at these names again");
     }
-    Ok(Batch { looked, differ, more: more && moved })
+    if unheard > 0 {
+        tracing::warn!("no resolver of ours answers: the daily looks stand still until one does");
+        app.store.execute(pulse::begins(pulse::RESOLVERS_SILENT, app.env.now())).await?;
+    } else if looked > 0 && pulse::last(&app.store, pulse::RESOLVERS_SILENT).await?.is_some() {
+        app.store.execute(pulse::is_not_run(pulse::RESOLVERS_SILENT)).await?;
+    }
+    Ok(Batch { looked, differ, unheard, more: more && moved && unheard == 0 })
 }
 
 /// The number by which the walk is this process's, which takes it where it has to; nothing while it is another's.
@@ -110,6 +121,12 @@ impl<'a> Names<'a> {
         self.done = before;
         Ok(next.filter(|_| !self.over))
     }
+
+    /// No more are handed out, and this one and those behind it are looked at again.
+    fn stop_before(&mut self, id: &DomainId) {
+        self.over = true;
+        self.done = self.done.min(self.stretch.before(id));
+    }
 }
 
 /// One of the places: looks at one name after the other.
@@ -120,22 +137,41 @@ async fn place(app: &App, names: &Mutex<Names<'_>>) -> Result<Batch, AppError> {
         let Some(id) = next else { return Ok(looks) };
         looks.looked += 1;
         match look(app, &id).await {
-            Ok(differs) => looks.differ += usize::from(differs),
+            Ok(Look::Same) => {}
+            Ok(Look::Differs) => looks.differ += 1,
+            Ok(Look::Unheard) => {
+                looks.unheard += 1;
+                names.lock().await.stop_before(&id);
+            }
             // One name's row must not keep the others from their look.
             Err(e) => tracing::warn!(domain.id = %id, error = %Chain(&e), "a routine look could not be made"),
         }
     }
 }
 
-/// Looks through one resolver; whether what is seen differs from the domain's evidence, and the one door was asked to look.
-async fn look(app: &App, id: &DomainId) -> Result<bool, AppError> {
+/// What a look came to.
+enum Look {
+    /// Nothing has changed.
+    Same,
+    /// What is seen differs from the domain's evidence, and the one door was asked to look.
+    Differs,
+    /// No resolver of ours answers anything: that says nothing of the name.
+    Unheard,
+}
+
+/// Looks through one resolver.
+async fn look(app: &App, id: &DomainId) -> Result<Look, AppError> {
     let s = situation::around(&app.store, id, app.edges()).await?;
     let mut ask = observe::question(app, &s, Vec::new()).await;
     ask.depth = Depth::Routine;
     ask.turn = Turn::of(&s.domain.tenant_id, Lane::Routine);
     let seen = app.look.look(&ask).await;
     let mut findings = checks::judge(&ask, &seen);
+    if findings.iter().any(|f| f.reason == Reason::ResolverUnavailable) {
+        return Ok(Look::Unheard);
+    }
     preflight::behind_proxy(app, &s, false, &mut findings).await?;
-    Ok(routine::differs(&s.domain.evidence, &findings)
-        && store::routine::ask_full_look(&app.store, id, app.env.now()).await?)
+    let asked = routine::differs(&s.domain.evidence, &findings)
+        && store::routine::ask_full_look(&app.store, id, app.env.now()).await?;
+    Ok(if asked { Look::Differs } else { Look::Same })
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use nameplate::app;
+use nameplate::dns::world::{Fault, How};
 use nameplate::model::id::DomainId;
 use nameplate::model::issuer::IssuerNews;
 use nameplate::store::retention::{self, Keep};
@@ -198,6 +199,57 @@ async fn clone_domain(told: &Told, id: &str, many: i64) {
             sqlx::query(sqlx::AssertSqlSafe(text)).bind(id).execute(pool).await.unwrap();
         }
     }
+}
+
+/// B92: for a day no resolver of ours answers. That is one alert to the operators, and nothing of any name; afterwards everybody is looked
+/// at, and the alert is over.
+#[tokio::test]
+async fn b92_resolvers_that_do_not_answer_are_one_alert_and_no_trouble_of_a_name() {
+    const NAMES: usize = 40;
+    let told = Told::new(92).await;
+    let rig = &told.rig;
+    let tenant = rig.tenant("acme").await;
+    for n in 0..NAMES {
+        let name = format!("n{n}.acme.test");
+        let id = rig.claim(&tenant, &name).await;
+        rig.publish(&id, &name).await;
+        rig.until_active(&id, HOUR).await;
+    }
+    while app::routine::batch(&rig.app).await.unwrap().more {}
+    let hours = async |many: u32| {
+        let mut looked = 0;
+        for _ in 0..many * 6 {
+            rig.hand.advance(HOUR / 6);
+            loop {
+                let batch = app::routine::batch(&rig.app).await.unwrap();
+                looked += batch.looked - batch.unheard;
+                assert_eq!(batch.differ, 0);
+                if !batch.more {
+                    break;
+                }
+            }
+            rig.everything_once(&rig.new_worker()).await;
+            rig.edge_follows().await;
+            told.beat().await;
+        }
+        looked
+    };
+    let all = async |over: &str| {
+        let stmt = format!("SELECT kind FROM alerts WHERE resolved_at IS {over}NULL ORDER BY kind");
+        let rows = sqlx::query(sqlx::AssertSqlSafe(stmt)).fetch_all(rig.app.store.sqlite_pool().unwrap()).await.unwrap();
+        rows.iter().map(|row| sqlx::Row::get::<String, _>(row, "kind")).collect::<Vec<_>>()
+    };
+    let of_names = async || rig.count(sql("SELECT count(*) AS n FROM events WHERE domain_id IS NOT NULL")).await;
+    let before = of_names().await;
+    let silence = Fault { name: String::new(), kind: None, how: How::Timeout, below: true };
+    rig.zones.set_faults(vec![silence]);
+    assert_eq!(hours(24).await, 0, "nobody was heard");
+    assert_eq!((all("").await, all("NOT ").await), (vec!["resolvers_silent".to_owned()], vec![]));
+    rig.zones.set_faults(Vec::new());
+    let looked = hours(24).await;
+    assert!((NAMES..=2 * NAMES + 2).contains(&looked), "everybody is looked at, and nobody again and again: {looked}");
+    assert_eq!((all("").await, all("NOT ").await), (vec![], vec!["resolvers_silent".to_owned()]));
+    assert_eq!(of_names().await, before, "nothing was told of a name");
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use nameplate::dns::scripted::ScriptedDns;
 use nameplate::dns::world::line;
 use nameplate::model::checks;
 use nameplate::model::evidence::{Finding, Tie};
-use nameplate::model::look::{Answer, Ask, Observer, Outcome};
+use nameplate::model::look::{Answer, Ask, Depth, Observer, Outcome};
 use nameplate::sandbox::dns::{Fault, How, View, Who, ZoneStore};
 
 use crate::support::dns_ask::{VALUE, caa, finding, ownership, routing, world};
@@ -38,6 +38,26 @@ async fn through(resolvers: &[&str], world: &ZoneStore, ask: &Ask) -> Finding {
     let mut dns = ScriptedDns::new(world.clone());
     dns.resolvers = resolvers.iter().map(|r| (*r).to_owned()).collect();
     checks::judge(ask, &dns.look(ask).await).remove(0)
+}
+
+/// A routine look goes by one resolver: the first that is not down.
+#[tokio::test]
+async fn b92_a_routine_look_goes_by_the_next_resolver_where_the_first_is_down() {
+    let world = right();
+    let mut ask = caa("shop.example.com");
+    ask.depth = Depth::Routine;
+    let right = through(&["r1", "r2", "r3"], &world, &ask).await.reason;
+    for how in [How::Timeout, How::ServFail, How::Refused] {
+        at_resolver(&world, "r1", fault("", how));
+        assert_eq!(through(&["r1", "r2", "r3"], &world, &ask).await.reason, right, "{how:?}");
+        // One that fails on this name alone is up, and says what it says.
+        at_resolver(&world, "r1", fault("shop.example.com", how));
+        assert_ne!(through(&["r1", "r2", "r3"], &world, &ask).await.reason, right, "{how:?}");
+    }
+    for resolver in ["r1", "r2", "r3"] {
+        at_resolver(&world, resolver, fault("", How::Timeout));
+    }
+    assert_eq!(through(&["r1", "r2", "r3"], &world, &ask).await.reason.code(), "resolver_unavailable");
 }
 
 #[tokio::test]

@@ -1,5 +1,5 @@
-//! What is nobody's alarm for a moment, and the operators' when it lasts: names left behind that still lead here, and edges that do not
-//! serve what they hold.
+//! What is nobody's alarm for a moment, and the operators' when it lasts: names left behind that still lead here, edges that do not serve
+//! what they hold, and resolvers that do not answer.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::model::conclude::FRESH_EDGE;
 use crate::model::letting_go::REMIND_EVERY;
 use crate::model::moment::Moment;
 use crate::store::alerts::{self, AlertRow};
-use crate::store::{StoreResult, Tx, resting, rollout};
+use crate::store::{StoreResult, Tx, pulse, resting, rollout};
 
 /// Names that were let go of and still lead here.
 const NAMES_LEFT_BEHIND: &str = "names_left_behind";
@@ -19,6 +19,11 @@ const LEFT_FOR: Duration = Duration::from_secs(24 * 3600);
 const EDGE_SERVES_ANOTHER: &str = "edge_serves_another";
 /// A rollout, a handshake that failed and an edge that starts take less.
 const SERVES_ANOTHER_FOR: Duration = Duration::from_secs(600);
+
+/// Resolvers of ours, none of which answers.
+const RESOLVERS_SILENT: &str = "resolvers_silent";
+/// Resolvers that start anew take less.
+const SILENT_FOR: Duration = Duration::from_secs(600);
 
 /// What holds now.
 pub(super) async fn conditions(app: &App, now: Moment) -> Result<Vec<Condition>, AppError> {
@@ -45,6 +50,16 @@ pub(super) async fn conditions(app: &App, now: Moment) -> Result<Vec<Condition>,
             named(&seen.edges.some, seen.edges.many)
         );
         out.push(Condition { many: seen.certificates, ..Condition::of(EDGE_SERVES_ANOTHER, "edges", said) });
+    }
+    if let Some(since) = pulse::last(&app.store, pulse::RESOLVERS_SILENT).await?
+        && now.since(since) >= SILENT_FOR
+    {
+        let said = format!(
+            "none of dns.resolvers has answered for {} minutes: no name is proven, ordered for or looked at until one does; nothing is \
+             held against a name meanwhile",
+            now.since(since).as_secs() / 60
+        );
+        out.push(Condition::of(RESOLVERS_SILENT, "resolvers", said));
     }
     Ok(out)
 }

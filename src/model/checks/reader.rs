@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::net::IpAddr;
 
-use crate::model::look::{Answer, Ask, Data, Depth, Kind, Observer, Outcome, Probe, Seen, name};
+use crate::model::look::{Answer, Ask, Data, Depth, Kind, Observation, Observer, Outcome, Probe, Seen, name};
 
 use super::lookup_failure::is_public;
 
@@ -67,13 +67,30 @@ impl<'a> Reader<'a> {
         self.open.into_inner()
     }
 
-    /// The resolvers that decide in this look.
+    /// The resolvers that decide in this look. A routine one goes by the first that is not seen to be down.
     pub fn resolvers(&self) -> &'a [String] {
         let all = self.seen.resolvers.as_slice();
         match self.ask.depth {
-            Depth::Routine => &all[..all.len().min(1)],
+            Depth::Routine => {
+                let first = all.iter().position(|resolver| !self.is_down(resolver)).unwrap_or(0);
+                all.get(first..=first).unwrap_or_default()
+            }
             Depth::Full => all,
         }
+    }
+
+    /// Whether a resolver has answered nothing definite in this look, not even a control name.
+    fn is_down(&self, resolver: &str) -> bool {
+        let of_it = |o: &&Observation| matches!(&o.probe.observer, Observer::Resolver(r) if r == resolver);
+        let mut answers = self.seen.observations.iter().filter(of_it).peekable();
+        let controls = &self.ask.platform.control_names;
+        answers.peek().is_some()
+            && !controls.is_empty()
+            && answers.all(|o| !o.answer.definite())
+            && controls.iter().all(|control| {
+                let asked = Observer::Resolver(resolver.to_owned());
+                self.seen.answer(&asked, &name::canonical(control), Kind::A).is_some()
+            })
     }
 
     /// Their names for people.

@@ -9,7 +9,7 @@ use crate::model::hostname::Hostname;
 /// How many vantage points are asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Depth {
-    /// One validating resolver: the daily recheck.
+    /// One validating resolver, and the next where that one is down: the daily recheck.
     Routine,
     /// Every resolver: something changed, or an order is about to be placed.
     #[default]

@@ -98,7 +98,7 @@ metrics! {
     EDGES_BEHIND = gauge("edges_behind", "", "Counted edges that have not confirmed the feed's last change.");
     EDGES_LAG = gauge("edges_lag", "", "Changes that the counted edge furthest behind has yet to confirm.");
     DAYS_TO_EXPIRY = gauge("certificates_ending", "`within`: ended, 1d, 7d, 14d, 30d, later", "Live names by when their certificate ends; each is counted once.");
-    ALERTS_OPEN = gauge("alerts_open", "`kind`: certificate_ending, certificates_ending, renewal_at_risk, renewals_at_risk, workers_stopped, loop_silent, work_overdue, edges_missing, issuer_unwell, challenge_type_missing, clock_differs, webhook_disabled, webhook_unusable, mail_late, mail_given_up, names_left_behind, edge_serves_another", "Alerts that are open.");
+    ALERTS_OPEN = gauge("alerts_open", "`kind`: certificate_ending, certificates_ending, renewal_at_risk, renewals_at_risk, workers_stopped, loop_silent, work_overdue, edges_missing, issuer_unwell, challenge_type_missing, clock_differs, webhook_disabled, webhook_unusable, mail_late, mail_given_up, names_left_behind, edge_serves_another, resolvers_silent", "Alerts that are open.");
     DELIVERIES = counter("deliveries", "`channel`: webhook, mail; `outcome`: delivered, failed", "Tries to deliver something, by how they ended.");
     DELIVERIES_PENDING = gauge("deliveries_pending", "`channel`: webhook, mail", "What waits to be delivered, those of switched-off webhooks not counted.");
     DELIVERY_OLDEST = seconds("delivery_oldest_pending", Kind::Gauge, "`channel`: webhook, mail", "How long the oldest of these waits.");

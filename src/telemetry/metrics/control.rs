@@ -36,7 +36,7 @@ const LOOK_LANES: [&str; 4] = ["check_now", "single", "routine", "bulk"];
 const PACKETS_TO: [&str; 2] = ["resolver", "server"];
 const EDGE_STATES: [&str; 4] = ["counted", "silent", "lost", "drained"];
 const WITHIN: [&str; 6] = ["ended", "1d", "7d", "14d", "30d", "later"];
-const ALERT_KINDS: [&str; 17] = [
+const ALERT_KINDS: [&str; 18] = [
     "certificate_ending",
     "certificates_ending",
     "renewal_at_risk",
@@ -54,6 +54,7 @@ const ALERT_KINDS: [&str; 17] = [
     "mail_given_up",
     "names_left_behind",
     "edge_serves_another",
+    "resolvers_silent",
 ];
 const CHANNELS: [&str; 2] = ["webhook", "mail"];
 const DELIVERY_OUTCOMES: [&str; 2] = ["delivered", "failed"];
