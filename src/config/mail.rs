@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::reader::Reader;
 use super::setting::Setting;
+use crate::model::alert::kinds::ALERTS;
 use crate::model::email::email;
 use crate::model::secret::Secret;
 
@@ -58,6 +59,8 @@ pub struct MailConfig {
     pub from_name: Option<String>,
     /// Operators who get alerts of the platform.
     pub operators: Vec<String>,
+    /// Kinds of alerts that they get no mail of.
+    pub unwanted: Vec<String>,
     /// Between two messages to one address at least.
     pub every: Duration,
 }
@@ -77,6 +80,14 @@ impl MailConfig {
         let from_name: Option<String> = r.optional("mail.from_name", "Name that mail comes from.");
         let operators: Vec<String> =
             r.value("mail.operators", vec![], "Addresses of operators, who get the alerts of the whole platform.");
+        let unwanted: Vec<String> = r.value(
+            "mail.unwanted",
+            vec![],
+            "Kinds of alerts that operators get no mail of, as `names_left_behind`; other channels tell of them.",
+        );
+        for kind in unwanted.iter().filter(|kind| !ALERTS.contains(&kind.as_str())) {
+            r.problem("mail.unwanted", "", format!("{kind:?} is no kind of alert; there are {}", ALERTS.join(", ")));
+        }
         let every = r.value(
             "mail.every",
             Duration::from_secs(600),
@@ -105,6 +116,6 @@ impl MailConfig {
             r.problem("mail.tls", "", format!("is none, and {server} is not this machine; use implicit or starttls"));
         }
         let port = port.unwrap_or(usual);
-        Some(MailConfig { server, port, tls, roots_file, credentials, from, from_name, operators, every })
+        Some(MailConfig { server, port, tls, roots_file, credentials, from, from_name, operators, unwanted, every })
     }
 }

@@ -171,6 +171,7 @@ pub(super) fn telling(config: &Config, app: &App) -> Result<Telling, StartError>
         disable_after: config.alerts.disable_after,
         disable_silent_after: config.alerts.disable_silent_after,
         operators: config.mail.as_ref().map(|mail| mail.operators.clone()).unwrap_or_default(),
+        unwanted: config.mail.as_ref().map(|mail| mail.unwanted.clone()).unwrap_or_default(),
         mail_every: config.mail.as_ref().map_or(Duration::ZERO, |mail| mail.every),
         brand: config.brand.name.clone(),
         public_url: config.server.public_url.as_ref().map(|url| url.as_str().to_owned()),

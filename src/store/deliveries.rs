@@ -58,7 +58,7 @@ pub async fn something_new(store: &Store) -> StoreResult<bool> {
 /// in the same transaction, by a guard: whoever comes second writes nothing. How many events.
 pub async fn hand_out(
     tx: &mut Tx,
-    operators: &[String],
+    operators: Operators<'_>,
     mail: bool,
     now: Moment,
     mail_at: Moment,
@@ -82,8 +82,8 @@ pub async fn hand_out(
         for kind in ContactKind::ALL {
             tx.execute(to_contacts(*kind, from, upto, now, mail_at)).await?;
         }
-        for address in operators {
-            tx.execute(to_operator(address, from, upto, now, mail_at)).await?;
+        for address in operators.addresses {
+            tx.execute(to_operator(address, operators.unwanted, from, upto, (now, mail_at))).await?;
         }
     }
     Ok(u64::try_from(many).unwrap_or(0))
@@ -130,16 +130,28 @@ fn to_contacts(kind: ContactKind, from: i64, upto: i64, now: Moment, mail_at: Mo
     .bind(kinds::told_after_leaving())
 }
 
-fn to_operator(address: &str, from: i64, upto: i64, now: Moment, mail_at: Moment) -> Stmt {
+/// Operators who get mail.
+#[derive(Clone, Copy, Debug)]
+pub struct Operators<'a> {
+    /// Where.
+    pub addresses: &'a [String],
+    /// Of which kinds of alerts they get none.
+    pub unwanted: &'a [String],
+}
+
+fn to_operator(address: &str, unwanted: &[String], from: i64, upto: i64, (now, mail_at): (Moment, Moment)) -> Stmt {
     sql("INSERT INTO mail_items (address, whose, event_id, position, state, attempts, due_at, leased_until, created_at) \
          SELECT $3, '', e.id, e.position, 'pending', 0, CAST($5 AS BIGINT), 0, CAST($4 AS BIGINT) FROM events e \
          WHERE e.position > $1 AND e.position <= $2 AND e.kind IN ('alert_raised', 'alert_resolved') \
+           AND NOT EXISTS (SELECT 1 FROM alert_events v JOIN alerts a ON a.id = v.alert_id \
+             WHERE v.event_id = e.id AND $6 LIKE '%,' || a.kind || ',%') \
          ON CONFLICT (address, whose, event_id) DO NOTHING")
     .bind(from)
     .bind(upto)
     .bind(address)
     .bind(now)
     .bind(mail_at)
+    .bind(format!(",{},", unwanted.join(",")))
 }
 
 /// A delivery to one place, of an event that is about to be written in the same transaction: a try.

@@ -349,6 +349,41 @@ async fn an_issuer_that_never_has_an_account_holds_up_nobody_and_is_asked_ever_l
     rig.check_invariants().await;
 }
 
+/// B36: a CAA record that names the account before is looked at anew: it is told with the account there is, and nothing is ordered.
+#[tokio::test]
+async fn b36_a_permission_for_the_account_before_is_none_for_the_one_there_is() {
+    let rig = Rig::new(87).await;
+    account::ensure_all(&rig.new_worker()).await.unwrap();
+    let url = issuers::list(&rig.app.store).await.unwrap().remove(0).account_url.unwrap();
+    let caa = |account: &str| format!("acme.test. 60 IN CAA 0 issue \"ca.test; accounturi={account}\"");
+    rig.zones.add(&caa(url.as_str())).unwrap();
+    let live = claimed(&rig, "acme", "live.acme.test").await;
+    rig.until_active(&live, HOUR).await;
+    let asked = rig.ca.asked();
+    // Another account at the same CA: the former was lost, or shut.
+    let other = format!("{}-another", url.as_str());
+    let moved = sql("UPDATE issuers SET account_url = $1").bind(other.as_str());
+    assert_eq!(rig.app.store.execute(moved).await.unwrap(), 1);
+    let tenant = rig.tenant("beta").await;
+    let new = rig.claim(&tenant, "new.acme.test").await;
+    rig.publish(&new, "new.acme.test").await;
+    for _ in 0..26 {
+        while app::routine::batch(&rig.app).await.unwrap().more {}
+        rig.pass(HOUR).await;
+    }
+    for id in [&live, &new] {
+        let evidence = rig.domain_text(id, "evidence").await.unwrap();
+        assert!(evidence.contains("caa_account_mismatch") && evidence.contains(&other), "{evidence}");
+    }
+    assert_eq!(rig.ca.asked(), asked, "nothing is ordered without a permission");
+    rig.zones.remove(&caa(url.as_str())).unwrap();
+    rig.zones.add(&caa(&other)).unwrap();
+    let healed = sql("UPDATE issuers SET account_url = $1").bind(url.as_str());
+    rig.zones.add(&caa(url.as_str())).unwrap();
+    rig.app.store.execute(healed).await.unwrap();
+    rig.until_active(&new, 25 * HOUR).await;
+}
+
 /// B36: accounts belong to their directory. Another name for it keeps account and ledger; another directory for the name asks for
 /// an account there with the same key; a second issuer for one directory is refused.
 #[tokio::test]

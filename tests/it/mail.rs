@@ -16,6 +16,7 @@ use nameplate::store::sql;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
+use crate::support::rig::Rig;
 use crate::support::told::{OPERATOR, Told};
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -58,6 +59,20 @@ async fn contacts_get_what_they_asked_for_and_no_more() {
     assert_eq!(to(&told, "dns@acme.test").len(), 1);
     let ops = to(&told, OPERATOR);
     assert!(ops.len() == 1 && ops[0].text.contains("1 certificate ends soon"), "{ops:?}");
+}
+
+#[tokio::test]
+async fn operators_get_no_mail_of_kinds_that_they_do_not_want() {
+    for (unwanted, mails) in [(vec!["mail_late"], 1), (vec!["mail_late", "certificates_ending"], 0)] {
+        let told = Told::unwanting(Rig::new(97).await, &unwanted).await;
+        let (_, ids) = told.live("acme", 1).await;
+        told.webhook(None, &["alert_raised"]).await;
+        told.lives(&ids[0], 90 * DAY).await;
+        told.rig.hand.advance(90 * DAY * 4 / 5);
+        told.beats(HOUR).await;
+        assert_eq!(to(&told, OPERATOR).len(), mails, "{unwanted:?}");
+        assert_eq!(told.receivers.kinds(), ["alert_raised"], "other channels tell of it");
+    }
 }
 
 #[tokio::test]

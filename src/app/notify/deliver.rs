@@ -13,7 +13,7 @@ use super::pace::{Flights, Line};
 use super::send::End;
 use crate::app::AppError;
 use crate::model::id::WebhookId;
-use crate::store::deliveries::{self, First};
+use crate::store::deliveries::{self, First, Operators};
 use crate::telemetry::Chain;
 
 /// Events handed out in one transaction.
@@ -233,7 +233,8 @@ impl Notifier {
             let now = self.app.env.now();
             let mut tx = self.app.store.begin().await?;
             let mail = self.mailer.is_some();
-            let many = deliveries::hand_out(&mut tx, &self.settings.operators, mail, now, now + GATHER, BATCH).await?;
+            let operators = Operators { addresses: &self.settings.operators, unwanted: &self.settings.unwanted };
+            let many = deliveries::hand_out(&mut tx, operators, mail, now, now + GATHER, BATCH).await?;
             if many == 0 {
                 return Ok(false);
             }

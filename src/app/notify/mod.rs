@@ -40,6 +40,8 @@ pub struct NotifySettings {
     pub disable_silent_after: Duration,
     /// Operators' addresses.
     pub operators: Vec<String>,
+    /// Kinds of alerts that no operator gets mail of.
+    pub unwanted: Vec<String>,
     /// Between two messages to one address at least.
     pub mail_every: Duration,
     /// What messages call the platform.
@@ -55,6 +57,7 @@ impl Default for NotifySettings {
             disable_after: Duration::from_secs(5 * 86_400),
             disable_silent_after: Duration::from_secs(15 * 86_400),
             operators: Vec::new(),
+            unwanted: Vec::new(),
             mail_every: Duration::from_secs(600),
             brand: "Nameplate".to_owned(),
             public_url: None,

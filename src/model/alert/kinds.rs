@@ -194,6 +194,28 @@ pub fn mailed(kind: ContactKind) -> String {
     format!(",{},", words.join(","))
 }
 
+/// The kinds of alerts that are one for the platform, or one for what many names share, and those of a name.
+pub const ALERTS: &[&str] = &[
+    "certificate_ending",
+    "certificates_ending",
+    "renewal_at_risk",
+    "renewals_at_risk",
+    "workers_stopped",
+    "loop_silent",
+    "work_overdue",
+    "edges_missing",
+    "issuer_unwell",
+    "challenge_type_missing",
+    "clock_differs",
+    "webhook_disabled",
+    "webhook_unusable",
+    "mail_late",
+    "mail_given_up",
+    "names_left_behind",
+    "edge_serves_another",
+    "resolvers_silent",
+];
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;

@@ -13,6 +13,7 @@ use prometheus_client::registry::Registry;
 use super::catalogue as names;
 use super::labels::{One, Three, Two, build, class, counters, gauges, times, times_by};
 use super::register::{register, registry, text};
+use crate::model::alert::kinds::ALERTS;
 use crate::model::alert::loops::{LOOPS, SWEEP};
 use crate::model::moment::Moment;
 
@@ -36,26 +37,6 @@ const LOOK_LANES: [&str; 4] = ["check_now", "single", "routine", "bulk"];
 const PACKETS_TO: [&str; 2] = ["resolver", "server"];
 const EDGE_STATES: [&str; 4] = ["counted", "silent", "lost", "drained"];
 const WITHIN: [&str; 6] = ["ended", "1d", "7d", "14d", "30d", "later"];
-const ALERT_KINDS: [&str; 18] = [
-    "certificate_ending",
-    "certificates_ending",
-    "renewal_at_risk",
-    "renewals_at_risk",
-    "workers_stopped",
-    "loop_silent",
-    "work_overdue",
-    "edges_missing",
-    "issuer_unwell",
-    "challenge_type_missing",
-    "clock_differs",
-    "webhook_disabled",
-    "webhook_unusable",
-    "mail_late",
-    "mail_given_up",
-    "names_left_behind",
-    "edge_serves_another",
-    "resolvers_silent",
-];
 const CHANNELS: [&str; 2] = ["webhook", "mail"];
 const DELIVERY_OUTCOMES: [&str; 2] = ["delivered", "failed"];
 const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
@@ -171,7 +152,7 @@ impl Default for ControlMeters {
             edges_behind: Gauge::default(),
             edges_lag: Gauge::default(),
             ending: gauges("within", &WITHIN),
-            alerts: gauges("kind", &ALERT_KINDS),
+            alerts: gauges("kind", ALERTS),
             deliveries: Family::default(),
             pending: gauges("channel", &CHANNELS),
             oldest: gauges("channel", &CHANNELS),
@@ -328,7 +309,7 @@ impl ControlMeters {
         self.edges_behind.set(census.edges_behind);
         self.edges_lag.set(census.edges_lag);
         set_all(&self.ending, "within", &WITHIN, &census.ending);
-        set_all(&self.alerts, "kind", &ALERT_KINDS, &census.alerts);
+        set_all(&self.alerts, "kind", ALERTS, &census.alerts);
         set_all(&self.pending, "channel", &CHANNELS, &census.pending);
         for channel in CHANNELS {
             let since = census.oldest.iter().find(|(seen, _)| seen == channel).and_then(|(_, since)| *since);

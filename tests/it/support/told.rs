@@ -160,9 +160,15 @@ impl Told {
     }
 
     pub async fn on(rig: Rig) -> Told {
+        Self::unwanting(rig, &[]).await
+    }
+
+    /// Operators get no mail of these kinds of alerts.
+    pub async fn unwanting(rig: Rig, unwanted: &[&str]) -> Told {
         let (receivers, mailbox) = (Receivers::new(&rig), Mailbox::default());
         rig.zones.add("hooks.acme.test. 60 IN A 192.0.2.99").unwrap();
-        let settings = NotifySettings { operators: vec![OPERATOR.to_owned()], ..NotifySettings::default() };
+        let unwanted = unwanted.iter().map(|kind| (*kind).to_owned()).collect();
+        let settings = NotifySettings { operators: vec![OPERATOR.to_owned()], unwanted, ..NotifySettings::default() };
         let notifier =
             Notifier::new(rig.app.clone(), Arc::new(receivers.clone()), Some(Arc::new(mailbox.clone())), settings);
         Told { rig, receivers, mailbox, notifier, alerts: AlertSettings::default(), workers_gone: false }
