@@ -23,9 +23,9 @@ use crate::telemetry::metrics::StepOutcome;
 
 /// Longer than the longest step at a CA: three calls there, each as long as it may last, and the writing.
 pub const LEASE: Duration = Duration::from_secs(120);
-/// Longer than the longest step that asks no CA: a look with all that it may wait for, the preflight, and the writing. A worker
-/// that dies keeps a name that is being proven no longer than this.
-const LOOKING: Duration = Duration::from_secs(60);
+/// Longer than the longest step that asks no CA: a look with all that it may wait for, what stands before the name, and the writing. A
+/// worker that dies keeps a name that is being proven no longer than this.
+const LOOKING: Duration = Duration::from_secs(90);
 const TERMS: LeaseTerms = LeaseTerms { looking: LOOKING, asking: LEASE };
 /// A step that failed on our side is taken again after this.
 const AFTER_FAILURE: Duration = Duration::from_secs(5);

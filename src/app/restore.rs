@@ -4,6 +4,8 @@
 //! the pace at which they come back, and no limit is passed whatever had been done. Edges keep all that they have and add what
 //! the restored control plane tells them, until the operator ends the recovery.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use super::{App, AppError, advance};
@@ -126,11 +128,15 @@ pub async fn end(store: &Store, env: &Env, seen: Option<i64>, actor: &str) -> Re
 /// What edges remember, settled in one round.
 const BATCH: i64 = 100;
 
-/// Brings the database in line with what edges remember, once all that count have told; how much was settled. A name that was let go of after the copy was made is
-/// let go of again, and so is one that went to another tenant. What edges serve and the database does not know stays with them, and
-/// is counted for whoever ends the recovery.
+/// Edges that were not heard of yet are waited for as long: they try again every half minute.
+const COMING_BACK: Duration = Duration::from_secs(300);
+
+/// Brings the database in line with what edges remember, once all that count have told, or had the time to; how much was settled. A name
+/// that was let go of after the copy was made is let go of again, and so is one that went to another tenant. What edges serve and the
+/// database does not know stays with them, and is counted for whoever ends the recovery.
 pub async fn settle(app: &App) -> Result<usize, AppError> {
-    let rows = restore::unsettled(&app.store, app.edges().heard_since, BATCH).await?;
+    let begun_since = app.env.now() - COMING_BACK;
+    let rows = restore::unsettled(&app.store, app.edges().heard_since, begun_since, BATCH).await?;
     let mut done = 0;
     for row in rows {
         match one(app, &row).await {

@@ -335,7 +335,9 @@ impl Book {
     pub fn served_from(&self, after: &str, many: usize) -> Vec<Served> {
         let mut next = BTreeSet::new();
         for (name, host) in self.hosts.iter().filter(|(name, _)| ***name > *after) {
-            if self.is_served(host) && (next.len() < many || next.last().is_some_and(|last: &&str| **name < **last)) {
+            let is_next = next.len() < many || next.last().is_some_and(|last: &&str| **name < **last);
+            // A name without a certificate is passed over, and does not count.
+            if is_next && self.is_served(host) && self.served(name).is_some() {
                 next.insert(name.as_ref());
                 if next.len() > many {
                     next.pop_last();

@@ -52,6 +52,15 @@ pub enum PutBackError {
         /// What.
         what: String,
     },
+    /// It is not all of it.
+    #[error(
+        "{journal} lies beside it, so that the file alone is not whole: copy with `nameplate backup`, or put all its files in place and \
+         declare that by `nameplate restored --yes`", journal = .journal.display()
+    )]
+    Journal {
+        /// What lies there.
+        journal: PathBuf,
+    },
     /// It is cut off or damaged.
     #[error("{path} is damaged or cut off", path = .path.display())]
     Damaged {
@@ -162,6 +171,12 @@ async fn into_file(config: &Config, env: &Env, file: &Path, place: &Path) -> Res
         let path = beside(place, more);
         if path.symlink_metadata().is_ok() {
             return Err(PutBackError::Occupied { what: format!("{} is there already", path.display()) });
+        }
+    }
+    for more in JOURNALS {
+        let journal = beside(file, more);
+        if more != "-shm" && fs::metadata(&journal).is_ok_and(|is| is.len() > 0) {
+            return Err(PutBackError::Journal { journal });
         }
     }
     let staged = beside(place, ".restoring");

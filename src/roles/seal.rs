@@ -43,10 +43,13 @@ pub(super) async fn sealed_under(config: &VaultConfig, store: &Store) -> Result<
 /// Whether the configured keys open what a vault is sealed under; its rows come from elsewhere than an open database.
 pub(super) fn check(config: &VaultConfig, rows: &[VaultKeyRow]) -> Result<(), StartError> {
     let vault = from_config(config)?;
-    match rows.is_empty() || rows.iter().any(|row| opens(&vault, row)) {
-        true => Ok(()),
-        false => Err(wrong(rows, vault.current_version())),
-    }
+    let version = vault.current_version();
+    // As it is opened: by the version in use where there is one sealed under it, else by any.
+    let fits = match rows.iter().find(|row| row.version == version) {
+        Some(row) => opens(&vault, row),
+        None => rows.is_empty() || rows.iter().any(|row| opens(&vault, row)),
+    };
+    if fits { Ok(()) } else { Err(wrong(rows, version)) }
 }
 
 fn from_config(config: &VaultConfig) -> Result<Vault, MasterKeyError> {

@@ -25,7 +25,7 @@ pub const MAGIC: &[u8] = b"PGDMP";
 pub enum DumpError {
     /// The program is not there.
     #[error(
-        "{program} is not here: install PostgreSQL's own programs, of the server's version or a newer one (on Debian: apt-get install \
+        "{program} is not here: install PostgreSQL's own programs, of the server's own version (on Debian: apt-get install \
          postgresql-client), or name their directory by --programs"
     )]
     Missing {
@@ -81,6 +81,11 @@ impl Programs {
 
     fn command(&self, program: &'static str) -> Command {
         let mut command = Command::new(self.directory.as_ref().map_or_else(|| program.into(), |dir| dir.join(program)));
+        // Our own secrets are nothing to it, and what else says where a database is must not lead elsewhere.
+        let ours = std::env::vars_os().map(|(name, _)| name).filter(|name| name.to_string_lossy().starts_with("NAMEPLATE_"));
+        for name in ours.chain(["PGSERVICE", "PGHOSTADDR", "PGOPTIONS"].map(Into::into)) {
+            command.env_remove(name);
+        }
         command
             .envs(self.variables.iter().map(|(k, v)| (k, v)))
             .stdin(Stdio::null())
@@ -200,15 +205,18 @@ const LINES: usize = 4;
 
 /// An address as the variables that PostgreSQL's programs read.
 fn variables(url: &str) -> Result<Vec<(&'static str, String)>, StoreError> {
-    let url = PgConnectOptions::from_str(url)?.to_url_lossy();
+    let options = PgConnectOptions::from_str(url)?;
+    let socket = options.get_socket().map(|socket| socket.display().to_string());
+    // Of the driver's own form only what has no other way out: it fits no name into an address that needs to be escaped there.
+    let url = options.clone().username("name").host("localhost").database("name").to_url_lossy();
     let plain = |text: &str| percent::decoded(text);
     let mut all = vec![("PGCONNECT_TIMEOUT", "10".to_owned()), ("PGAPPNAME", "nameplate".to_owned())];
     let mut tell = |name, value: Option<String>| all.extend(value.filter(|v| !v.is_empty()).map(|v| (name, v)));
-    tell("PGHOST", url.host_str().map(|host| plain(host.trim_matches(['[', ']']))));
-    tell("PGPORT", url.port().map(|port| port.to_string()));
-    tell("PGUSER", Some(plain(url.username())));
+    tell("PGHOST", Some(socket.unwrap_or_else(|| options.get_host().trim_matches(['[', ']']).to_owned())));
+    tell("PGPORT", Some(options.get_port().to_string()));
+    tell("PGUSER", Some(options.get_username().to_owned()));
     tell("PGPASSWORD", url.password().map(plain));
-    tell("PGDATABASE", Some(plain(url.path().trim_start_matches('/'))));
+    tell("PGDATABASE", options.get_database().map(str::to_owned));
     for (key, value) in url.query_pairs() {
         let name = match &*key {
             "sslmode" => "PGSSLMODE",
@@ -219,6 +227,11 @@ fn variables(url: &str) -> Result<Vec<(&'static str, String)>, StoreError> {
         };
         // The driver shows a path with a word before it.
         tell(name, Some(value.strip_prefix("file: ").unwrap_or(&value).to_owned()));
+    }
+    let told = |name| all.iter().any(|(told, _)| *told == name);
+    if all.contains(&("PGSSLMODE", "verify-full".to_owned())) && !told("PGSSLROOTCERT") {
+        // As the driver does: against the roots that everybody trusts.
+        all.push(("PGSSLROOTCERT", "system".to_owned()));
     }
     Ok(all)
 }

@@ -117,8 +117,14 @@ pub struct RecollectionRow {
 }
 
 /// What edges remember and was not settled yet; nothing before every edge that counts (heard of since that moment) took the epoch, and with
-/// it told: one that lags may have heard of a removal, and not that it was undone.
-pub async fn unsettled(store: &Store, heard_since: Moment, limit: i64) -> StoreResult<Vec<RecollectionRow>> {
+/// it told: one that lags may have heard of a removal, and not that it was undone. In a recovery that began after `begun_since` those are
+/// waited for, too, that were not heard of yet.
+pub async fn unsettled(
+    store: &Store,
+    heard_since: Moment,
+    begun_since: Moment,
+    limit: i64,
+) -> StoreResult<Vec<RecollectionRow>> {
     let stmt = sql("SELECT c.hostname, c.action, c.version, \
            CASE WHEN c.certificate_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM certificates k WHERE k.id = c.certificate_id) \
              THEN c.not_after END AS unknown_until, \
@@ -129,11 +135,11 @@ pub async fn unsettled(store: &Store, heard_since: Moment, limit: i64) -> StoreR
            (SELECT r.hostname FROM routes r WHERE r.hostname = c.hostname AND r.tenant_id = c.tenant_id \
              AND r.domain_id IS NULL AND r.action = 'serve') AS canonical \
          FROM recollections c JOIN feed f ON f.id = 1 WHERE c.settled_at IS NULL \
-           AND NOT EXISTS (SELECT 1 FROM edges e WHERE e.status = 'active' AND e.lost_at IS NULL AND e.heartbeat_at > $2 \
-             AND e.cursor_epoch <> f.epoch) \
+           AND NOT EXISTS (SELECT 1 FROM edges e WHERE e.status = 'active' AND e.lost_at IS NULL AND e.cursor_epoch <> f.epoch \
+             AND (e.heartbeat_at > $2 OR f.recovering_since > $3)) \
          ORDER BY c.hostname LIMIT $1");
     store
-        .query(stmt.bind(limit).bind(heard_since))
+        .query(stmt.bind(limit).bind(heard_since).bind(begun_since))
         .await?
         .iter()
         .map(|row| {

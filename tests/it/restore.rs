@@ -90,7 +90,7 @@ async fn story(mut world: World, url: &str, copy: impl AsyncFn(&World), put_back
     // While everything runs; not before what edges remember is taken in.
     let early = restore::end(&world.store, &world.env, Some(0), "x").await;
     assert!(matches!(early, Err(RestoreError::Unsettled(1))), "{early:?}");
-    for row in nameplate::store::restore::unsettled(&world.store, world.env.now(), 10).await.unwrap() {
+    for row in nameplate::store::restore::unsettled(&world.store, world.env.now(), world.env.now(), 10).await.unwrap() {
         let settled = nameplate::store::restore::settled(&row, "unknown", world.env.now());
         assert_eq!(world.store.execute(settled).await.unwrap(), 1);
     }

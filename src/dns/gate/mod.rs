@@ -28,7 +28,7 @@ use crate::model::moment::Moment;
 use crate::model::traffic::Request;
 use crate::telemetry::metrics::ControlMeters;
 
-/// How long the packets of a look that may be put off wait in all. With the rest of it, that is well within a step's lease.
+/// How long the packets of a look that may be put off wait in all. With the rest of it, that is within the lease of a step that looks.
 const PACKETS_WAIT: Duration = Duration::from_secs(15);
 
 /// So many looks of a lane wait, each with a worker that can do nothing else meanwhile; more are put off at once until about

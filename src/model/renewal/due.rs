@@ -107,11 +107,12 @@ impl Situation {
         if purpose == Purpose::Reissue && !due { Lane::Bulk } else { Lane::Renewal }
     }
 
-    /// When the waiting order goes over to the lane of renewals, where it stands in another.
+    /// When the waiting order goes over to the lane of renewals, where it stands in another: when it is due, and at once where an operator
+    /// said that it cannot wait.
     pub fn hurries_at(&self) -> Option<Moment> {
         let order = self.order.as_ref().filter(|o| o.state == OrderState::Waiting && o.lane != Lane::Renewal)?;
         let renewal = self.renewal.as_ref().filter(|_| order.purpose != Purpose::First)?;
-        Some(renewal.schedule.at)
+        Some(if renewal.hurries { renewal.schedule.at.min(order.state_since) } else { renewal.schedule.at })
     }
 
     /// Whether edges are still on their way to the certificate in use.
