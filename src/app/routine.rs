@@ -18,7 +18,7 @@ use crate::model::look::{Depth, Lane, Turn};
 use crate::model::moment::Moment;
 use crate::model::reason::Reason;
 use crate::model::routine::{self, Cursor, Stretch};
-use crate::store::{self, pulse, situation};
+use crate::store::{self, situation};
 use crate::telemetry::Chain;
 
 /// Domains that are read at once.
@@ -58,20 +58,22 @@ pub async fn batch(app: &App) -> Result<Batch, AppError> {
     let sum = |of: fn(&Batch) -> usize| looks.iter().map(of).sum();
     let (looked, differ, unheard) = (sum(|l| l.looked), sum(|l| l.differ), sum(|l| l.unheard));
     let done = names.into_inner().done;
-    let more = Stretch::due(done, now).is_some();
-    // The next batch finds the walk still with this process.
+    if unheard > 0 {
+        tracing::warn!("no resolver of ours answers: the daily looks stand still until one does");
+    }
+    let more = unheard == 0 && Stretch::due(done, now).is_some();
+    // The next batch finds the walk still with this process, unless another may be answered where this one is not.
     let keep = more.then(|| app.env.now() + LEASE);
-    let moved = store::routine::advance(&app.store, term, done, keep).await?;
+    let unheard_since = match looked {
+        _ if unheard > 0 => walk.unheard_since.or(Some(now)),
+        0 => walk.unheard_since,
+        _ => None,
+    };
+    let moved = store::routine::advance(&app.store, term, done, keep, unheard_since).await?;
     if !moved {
         tracing::warn!(looked, "another process took the walk of the daily looks meanwhile; it looks at these names again");
     }
-    if unheard > 0 {
-        tracing::warn!("no resolver of ours answers: the daily looks stand still until one does");
-        app.store.execute(pulse::begins(pulse::RESOLVERS_SILENT, app.env.now())).await?;
-    } else if looked > 0 && pulse::last(&app.store, pulse::RESOLVERS_SILENT).await?.is_some() {
-        app.store.execute(pulse::is_not_run(pulse::RESOLVERS_SILENT)).await?;
-    }
-    Ok(Batch { looked, differ, unheard, more: more && moved && unheard == 0 })
+    Ok(Batch { looked, differ, unheard, more: more && moved })
 }
 
 /// The number by which the walk is this process's, which takes it where it has to; nothing while it is another's.

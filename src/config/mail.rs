@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::reader::Reader;
 use super::setting::Setting;
-use crate::model::alert::kinds::ALERTS;
+use crate::model::alert::kinds::of_operators;
 use crate::model::email::email;
 use crate::model::secret::Secret;
 
@@ -85,8 +85,9 @@ impl MailConfig {
             vec![],
             "Kinds of alerts that operators get no mail of, as `names_left_behind`; other channels tell of them.",
         );
-        for kind in unwanted.iter().filter(|kind| !ALERTS.contains(&kind.as_str())) {
-            r.problem("mail.unwanted", "", format!("{kind:?} is no kind of alert; there are {}", ALERTS.join(", ")));
+        for kind in unwanted.iter().filter(|kind| of_operators().all(|known| known != kind.as_str())) {
+            let known = of_operators().collect::<Vec<_>>().join(", ");
+            r.problem("mail.unwanted", "", format!("{kind:?} is no kind of alert that operators get; those are {known}"));
         }
         let every = r.value(
             "mail.every",

@@ -91,7 +91,11 @@ pub async fn work(store: &Store, now: Moment) -> StoreResult<u64> {
             .bind(now + TOLD),
         sql("UPDATE renewals SET switch_at = $2 WHERE switch_at > $1").bind(now + AHEAD * 2).bind(now),
         sql("UPDATE edges SET heartbeat_at = $2 WHERE heartbeat_at > $1").bind(now + AHEAD).bind(now),
-        sql("UPDATE routine_cursors SET leased_until = 0 WHERE leased_until > $1").bind(now + AHEAD),
+        sql("UPDATE routine_cursors SET leased_until = CASE WHEN leased_until > $1 THEN 0 ELSE leased_until END, \
+               unheard_since = CASE WHEN unheard_since > $1 THEN $2 ELSE unheard_since END \
+             WHERE leased_until > $1 OR unheard_since > $1")
+        .bind(now + AHEAD)
+        .bind(now),
         // A look that set the next one so far off had a wrong clock, and what it counted is not believed.
         sql("UPDATE holdings SET watch_at = CASE WHEN watch_at > $3 THEN $2 ELSE watch_at END, \
                since = CASE WHEN since > $1 THEN $2 ELSE since END, \

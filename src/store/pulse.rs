@@ -4,9 +4,6 @@ use super::{Row, Stmt, Store, StoreResult, sql};
 pub use crate::model::alert::loops::SWEEP;
 use crate::model::moment::Moment;
 
-/// Not a loop but a state: there while no resolver of ours answers, since its moment.
-pub const RESOLVERS_SILENT: &str = "resolvers_silent";
-
 /// The workers behind `name` went round.
 pub async fn beat(store: &Store, name: &str, now: Moment) -> StoreResult<()> {
     store.execute(beats(name, now)).await.map(|_| ())
@@ -36,7 +33,7 @@ pub async fn all(store: &Store) -> StoreResult<Vec<(String, Moment)>> {
 }
 
 pub(super) fn every() -> Stmt {
-    sql("SELECT name, at FROM pulses WHERE name <> $1 ORDER BY name").bind(RESOLVERS_SILENT)
+    sql("SELECT name, at FROM pulses ORDER BY name")
 }
 
 pub(super) fn named(row: &Row) -> StoreResult<(String, Moment)> {

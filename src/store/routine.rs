@@ -14,6 +14,8 @@ pub struct Walk {
     pub owner: Option<String>,
     /// ... and until when nobody else does.
     pub leased_until: Moment,
+    /// Since when it stands still, as no resolver of ours answers.
+    pub unheard_since: Option<Moment>,
     /// Raised by every change: who read an older number neither takes it nor moves it.
     pub term: i64,
 }
@@ -31,8 +33,13 @@ pub async fn walk(store: &Store, start: Cursor) -> StoreResult<Walk> {
     lookup(store).await?.ok_or_else(|| StoreError::not_found("the cursor of the routine looks"))
 }
 
+/// Since when the walk stands still, where it does.
+pub async fn unheard_since(store: &Store) -> StoreResult<Option<Moment>> {
+    Ok(lookup(store).await?.and_then(|walk| walk.unheard_since))
+}
+
 async fn lookup(store: &Store) -> StoreResult<Option<Walk>> {
-    let stmt = sql("SELECT position, lap, owner, leased_until, term FROM routine_cursors WHERE shard = 0");
+    let stmt = sql("SELECT position, lap, owner, leased_until, unheard_since, term FROM routine_cursors WHERE shard = 0");
     store.query(stmt).await?.first().map(stands).transpose()
 }
 
@@ -51,6 +58,7 @@ fn stands(row: &Row) -> StoreResult<Walk> {
         done: Cursor::new(row.int("lap")?, slots),
         owner: row.opt_text("owner")?,
         leased_until: row.moment("leased_until")?,
+        unheard_since: row.opt_moment("unheard_since")?,
         term: row.int("term")?,
     })
 }
@@ -88,13 +96,21 @@ pub async fn take(
 
 /// Moves the walk on, and keeps it until then or gives it up; `false` when another has taken it since. Who read where it stood
 /// before, and would take what is given up here, would take it back there.
-pub async fn advance(store: &Store, term: i64, to: Cursor, keep: Option<Moment>) -> StoreResult<bool> {
-    let stmt = sql("UPDATE routine_cursors SET position = $2, lap = $3, leased_until = $4, term = term + 1 \
+pub async fn advance(
+    store: &Store,
+    term: i64,
+    to: Cursor,
+    keep: Option<Moment>,
+    unheard_since: Option<Moment>,
+) -> StoreResult<bool> {
+    let stmt =
+        sql("UPDATE routine_cursors SET position = $2, lap = $3, leased_until = $4, unheard_since = $5, term = term + 1 \
          WHERE shard = 0 AND term = $1")
-    .bind(term)
-    .bind(position(to))
-    .bind(to.day())
-    .bind(keep.unwrap_or_default());
+        .bind(term)
+        .bind(position(to))
+        .bind(to.day())
+        .bind(keep.unwrap_or_default())
+        .bind(unheard_since);
     Ok(store.execute(stmt).await? == 1)
 }
 

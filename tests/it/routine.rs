@@ -328,7 +328,7 @@ async fn nobody_takes_the_walk_where_it_stood_before() {
         let (store, now, then) = (&rig.app.store, rig.env.now(), rig.env.now() + HOUR);
         let read = walk(&rig).await;
         let term = store::routine::take(store, &read, read.done, "one", (now, now + LEASE)).await.unwrap().unwrap();
-        assert!(store::routine::advance(store, term, Cursor::due(then), None).await.unwrap());
+        assert!(store::routine::advance(store, term, Cursor::due(then), None, None).await.unwrap());
         assert_eq!(store::routine::take(store, &read, read.done, "other", (then, then + LEASE)).await.unwrap(), None);
         let after = walk(&rig).await;
         assert_eq!(after.done, Cursor::due(then));

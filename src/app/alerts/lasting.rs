@@ -9,7 +9,7 @@ use crate::model::conclude::FRESH_EDGE;
 use crate::model::letting_go::REMIND_EVERY;
 use crate::model::moment::Moment;
 use crate::store::alerts::{self, AlertRow};
-use crate::store::{StoreResult, Tx, pulse, resting, rollout};
+use crate::store::{StoreResult, Tx, resting, rollout, routine};
 
 /// Names that were let go of and still lead here.
 const NAMES_LEFT_BEHIND: &str = "names_left_behind";
@@ -51,7 +51,7 @@ pub(super) async fn conditions(app: &App, now: Moment) -> Result<Vec<Condition>,
         );
         out.push(Condition { many: seen.certificates, ..Condition::of(EDGE_SERVES_ANOTHER, "edges", said) });
     }
-    if let Some(since) = pulse::last(&app.store, pulse::RESOLVERS_SILENT).await?
+    if let Some(since) = routine::unheard_since(&app.store).await?
         && now.since(since) >= SILENT_FOR
     {
         let said = format!(

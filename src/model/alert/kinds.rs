@@ -194,7 +194,7 @@ pub fn mailed(kind: ContactKind) -> String {
     format!(",{},", words.join(","))
 }
 
-/// The kinds of alerts that are one for the platform, or one for what many names share, and those of a name.
+/// The kinds of alerts: of a name, of what many names share, and of the platform.
 pub const ALERTS: &[&str] = &[
     "certificate_ending",
     "certificates_ending",
@@ -215,6 +215,11 @@ pub const ALERTS: &[&str] = &[
     "edge_serves_another",
     "resolvers_silent",
 ];
+
+/// Those that operators are told of, and not the tenants of a name.
+pub fn of_operators() -> impl Iterator<Item = &'static str> {
+    ALERTS.iter().copied().filter(|kind| ![CERTIFICATE_ENDING, RENEWAL_AT_RISK].contains(kind))
+}
 
 #[cfg(test)]
 mod tests {

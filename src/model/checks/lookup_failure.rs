@@ -73,15 +73,11 @@ pub fn resolvers_down(reader: &Reader<'_>) -> Option<bool> {
 
 /// Those of `resolvers` that are down: silent on everything, even on a control name, while another one answers.
 pub fn down<'a>(reader: &Reader<'_>, resolvers: &[&'a str]) -> Option<Vec<&'a str>> {
-    let heard = |resolver: &str| {
-        let answers = reader.seen.observations.iter().filter(|o| o.answer.definite());
-        answers.filter(|o| matches!(&o.probe.observer, Observer::Resolver(r) if r == resolver)).count() > 0
-    };
-    if !reader.resolvers().iter().any(|r| heard(r)) {
+    if !reader.resolvers().iter().any(|r| reader.heard(r)) {
         return Some(Vec::new());
     }
     let controls: Vec<String> = reader.ask.platform.control_names.iter().map(|c| name::canonical(c)).collect();
-    let suspects = resolvers.iter().filter(|r| !heard(r) && !controls.is_empty());
+    let suspects = resolvers.iter().filter(|r| !reader.heard(r) && !controls.is_empty());
     let asked: Vec<(&str, Vec<Option<&Answer>>)> =
         suspects.map(|r| (*r, controls.iter().map(|c| reader.from(r, c, Kind::A)).collect())).collect();
     let mut down = Vec::new();

@@ -79,18 +79,19 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whether a resolver has answered nothing definite in this look, not even a control name.
+    /// Whether a resolver has said anything definite in this look.
+    pub fn heard(&self, resolver: &str) -> bool {
+        let of_it = |o: &Observation| matches!(&o.probe.observer, Observer::Resolver(r) if r == resolver);
+        self.seen.observations.iter().any(|o| o.answer.definite() && of_it(o))
+    }
+
+    /// Whether a resolver is seen to be down: nothing was heard of it, not even about a control name.
     fn is_down(&self, resolver: &str) -> bool {
-        let of_it = |o: &&Observation| matches!(&o.probe.observer, Observer::Resolver(r) if r == resolver);
-        let mut answers = self.seen.observations.iter().filter(of_it).peekable();
-        let controls = &self.ask.platform.control_names;
-        answers.peek().is_some()
-            && !controls.is_empty()
-            && answers.all(|o| !o.answer.definite())
-            && controls.iter().all(|control| {
-                let asked = Observer::Resolver(resolver.to_owned());
-                self.seen.answer(&asked, &name::canonical(control), Kind::A).is_some()
-            })
+        let asked = Observer::Resolver(resolver.to_owned());
+        let mut controls = self.ask.platform.control_names.iter().map(|c| name::canonical(c)).peekable();
+        !self.heard(resolver)
+            && controls.peek().is_some()
+            && controls.all(|control| self.seen.answer(&asked, &control, Kind::A).is_some())
     }
 
     /// Their names for people.
